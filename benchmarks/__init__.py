@@ -1,1 +1,3 @@
-"""Measurements that anyone can rerun: `python -m benchmarks` (or `make bench`), or one module by name."""
+"""Measurements that anyone can rerun: `python -m benchmarks` (or `make bench`), or one module by
+name.
+"""

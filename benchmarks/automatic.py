@@ -5,17 +5,20 @@ python -m benchmarks.automatic [processes] [results.csv]
 python -m benchmarks.automatic criterion     (what the plain log-loss would have chosen instead)
 python -m benchmarks.automatic any           (mixtures_any alone)
 
-Three repeats of stratified 5-fold cross-validation; features are standardized on the training folds (satimage5 keeps its own
-axes).
+Three repeats of stratified 5-fold cross-validation; features are standardized on the training folds
+(satimage5 keeps its own axes).
 
-- auto: `SharedKernelClassifier.auto()`, which chooses shape and number of kernels, sharing and penalty on its training folds.
-- grid: the paper's spherical kernels, every combination of sharing, overlap penalty and number of kernels, each with defaults.
-  The best cell is picked by its mean test error, so it knows more than any method may.
-- mixtures: scikit-learn's GaussianMixture, one a class, full covariances, number of components by BIC.
+- auto: `SharedKernelClassifier.auto()`, which chooses shape and number of kernels, sharing and
+  penalty on its training folds.
+- grid: the paper's spherical kernels, every combination of sharing, overlap penalty and number of
+  kernels, each with defaults. The best cell is picked by its mean test error, so it knows more than
+  any method may.
+- mixtures: scikit-learn's GaussianMixture, one a class, full covariances, number of components by
+  BIC.
 - mixtures_any: the same, the covariance type by BIC too.
 
-Results are written as they come, one line a fit; a run that was stopped goes on where it was. Sets that are not on this
-machine are left out and named.
+Results are written as they come, one line a fit; a run that was stopped goes on where it was. Sets
+that are not on this machine are left out and named.
 """
 
 import csv
@@ -65,7 +68,9 @@ MODELS = ("auto", "mixtures", "grid", "mixtures_any")
 
 
 class SeparateMixtures:
-    """scikit-learn's GaussianMixture, one a class, the number of components (and the type) by BIC; Bayes' rule."""
+    """scikit-learn's GaussianMixture, one a class, the number of components (and the type) by BIC;
+    Bayes' rule.
+    """
 
     def __init__(self, types=("full",), patience=3):
         self.types, self.patience = types, patience
@@ -213,7 +218,8 @@ def run(path, n_jobs, models):
             csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n").writerows(rows)
         last = rows[-1]
         print(
-            f"{last['model']:13}{last['set']:11} {last['repeat']}.{last['fold']}  error {last['error']}",
+            f"{last['model']:13}{last['set']:11} {last['repeat']}.{last['fold']}  error "
+            f"{last['error']}",
             file=sys.stderr,
         )
 
@@ -225,7 +231,7 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-# -- the tables ---------------------------------------------------------------------------------------------------
+# -- the tables ------------------------------------------------------------------------------------
 
 
 def mean_and_deviation(rows, column):
@@ -252,10 +258,12 @@ def report(path):
     }
     names = [name for name in SETS if of["auto", name]]
     print(
-        "\nMean test error, percent, with the standard deviation over folds; the best cell was picked on the test folds"
+        "\nMean test error, percent, with the standard deviation over folds; the best cell was "
+        "picked on the test folds"
     )
     print(
-        "| data | auto | best cell of the grid | its kernels, sharing, penalty | within one deviation | mean of all cells |"
+        "| data | auto | best cell of the grid | its kernels, sharing, penalty | within one "
+        "deviation | mean of all cells |"
     )
     print("|---|---|---|---|---|---|")
     for name in names:
@@ -274,7 +282,8 @@ def report(path):
         "\nMean test log-loss; last, what it would cost to choose the cell of the grid by log-loss"
     )
     print(
-        "| data | auto | mixtures, full, BIC | mixtures, any type, BIC | lowest cell of the grid | its error |"
+        "| data | auto | mixtures, full, BIC | mixtures, any type, BIC | lowest cell of the grid | "
+        "its error |"
     )
     print("|---|---|---|---|---|---|")
     for name in names:
@@ -288,7 +297,8 @@ def report(path):
         print(f"| {name} | " + " | ".join([*figures, f"{loss:.3f}"]) + f" | {error:.1f} |")
     print("\nWhat was chosen, how often in the folds, and the processor's seconds of a fit")
     print(
-        "| data | shapes | kernels | sharing | penalty | tried | seconds | error of mixtures, full, BIC |"
+        "| data | shapes | kernels | sharing | penalty | tried | seconds | error of mixtures, "
+        "full, BIC |"
     )
     print("|---|---|---|---|---|---|---|---|")
     for name in names:
@@ -298,8 +308,10 @@ def report(path):
             mean_and_deviation(of["mixtures", name], "error")[0] if of["mixtures", name] else np.nan
         )
         print(f"| {name} | {_counts(chosen, 'covariance_type')} | {kernels[0]} to {kernels[-1]}, median "
-              f"{kernels[len(kernels) // 2]} | {_counts(chosen, 'sharing')} | {_counts(chosen, 'overlap')} | "
-              f"{np.mean([int(r['tried']) for r in chosen]):.0f} | {mean_and_deviation(chosen, 'seconds')[0]:.1f} | "
+              f"{kernels[len(kernels) // 2]} | {_counts(chosen, 'sharing')} | "
+              f"{_counts(chosen, 'overlap')} | "
+              f"{np.mean([int(r['tried']) for r in chosen]):.0f} | "
+              f"{mean_and_deviation(chosen, 'seconds')[0]:.1f} | "
               f"{baseline:.1f} |")  # fmt: skip
 
 
@@ -318,9 +330,12 @@ def _counts(rows, column):
 
 
 def criterion():
-    """Of the networks tried on all rows of a set: the one that is chosen, and the one that the plain log-loss would choose."""
+    """Of the networks tried on all rows of a set: the one that is chosen, and the one that the
+    plain log-loss would choose.
+    """
     print(
-        "| data | chosen | held-out error | log-loss | lowest log-loss | held-out error | log-loss | seconds |"
+        "| data | chosen | held-out error | log-loss | lowest log-loss | held-out error | log-loss "
+        "| seconds |"
     )
     print("|---|---|---|---|---|---|---|---|")
     for name, (source, rows, _) in SETS.items():

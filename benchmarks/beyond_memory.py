@@ -1,10 +1,13 @@
-"""Files larger than memory: time of a sweep over Parquet beside a sweep over the same rows in an array, and peak memory.
+"""Files larger than memory: time of a sweep over Parquet beside a sweep over the same rows in an
+array, and peak memory.
 
-Rows are made on the fly: 20 million of 10 features in three classes, 1.8 GB of Parquet in a folder of its own that is removed
-afterwards (``KERNELPOOL_BENCH_ROWS`` sets another number). Each fit runs in a process of its own, which tells its peak of
-resident memory. Rows in memory are timed on the first part of them, as many as 400 MB hold, and scaled: a sweep takes as long
-for each row. Both are timed in turn, and the median of the ratios is told, since other programs may share the machine; the
-ratio of processor time, in which reading counts in full though it is overlapped with sums, depends on them less.
+Rows are made on the fly: 20 million of 10 features in three classes, 1.8 GB of Parquet in a folder
+of its own that is removed afterwards (``KERNELPOOL_BENCH_ROWS`` sets another number). Each fit runs
+in a process of its own, which tells its peak of resident memory. Rows in memory are timed on the
+first part of them, as many as 400 MB hold, and scaled: a sweep takes as long for each row. Both are
+timed in turn, and the median of the ratios is told, since other programs may share the machine; the
+ratio of processor time, in which reading counts in full though it is overlapped with sums, depends
+on them less.
 """
 
 import os
@@ -86,7 +89,8 @@ def main():
         write(folder, ROWS)
         size = sum(entry.stat().st_size for entry in os.scandir(folder)) / 1e9
         print(
-            f"{ROWS:,} rows, {FEATURES} features, {size:.2f} GB of Parquet, {KERNELS} kernels; seconds of a sweep"
+            f"{ROWS:,} rows, {FEATURES} features, {size:.2f} GB of Parquet, {KERNELS} kernels; "
+            f"seconds of a sweep"
         )
         for family in ("full", "diag"):
             found = {"files": [], "memory": []}
@@ -101,9 +105,11 @@ def main():
             peak = max(told[2] for told in found["files"])
             before = np.median([told[1] for told in found["files"]])
             print(
-                f"{family:5} files {files:6.2f}  memory {memory:6.2f}  ratio {ratio:.2f} (wanted {WANTED_RATIO}), of "
+                f"{family:5} files {files:6.2f}  memory {memory:6.2f}  ratio {ratio:.2f} (wanted "
+                f"{WANTED_RATIO}), of "
                 f"processor time {cpu:.2f}  "
-                f"peak {peak:.0f} MB (wanted {WANTED_MB})  labels, frame, start and first sweep {before:.1f}",
+                f"peak {peak:.0f} MB (wanted {WANTED_MB})  labels, frame, start and first sweep "
+                f"{before:.1f}",
                 flush=True,
             )
 

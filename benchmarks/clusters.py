@@ -1,9 +1,9 @@
 """Dask clusters: seconds and bytes of a sweep, by the number of rows and of chunks.
 
-Two worker processes of one thread on this machine; rows are made by the workers and stay there. Every byte is counted that the
-workers write to their connections in a sweep, and that the client and the scheduler write: neither may grow with the rows. What
-a sweep takes beyond the work of its chunks, divided by the number of its tasks, is the overhead of a task. Needs Dask and
-distributed.
+Two worker processes of one thread on this machine; rows are made by the workers and stay there.
+Every byte is counted that the workers write to their connections in a sweep, and that the client
+and the scheduler write: neither may grow with the rows. What a sweep takes beyond the work of its
+chunks, divided by the number of its tasks, is the overhead of a task. Needs Dask and distributed.
 """
 
 import time
@@ -13,7 +13,9 @@ import numpy as np
 
 FEATURES, CLASSES, KERNELS, SWEEPS = 10, 3, 24, 6
 OVERHEAD_MS = 1.0
-"""What a task costs the scheduler of Dask, by its documentation (https://distributed.dask.org/en/stable/efficiency.html)."""
+"""What a task costs the scheduler of Dask, by its documentation
+(https://distributed.dask.org/en/stable/efficiency.html).
+"""
 SIZES = [(200_000, 8), (800_000, 8), (3_200_000, 8), (800_000, 32), (800_000, 128)]
 
 
@@ -68,7 +70,8 @@ def main():
     quiet = {"dashboard_address": ":0", "worker_dashboard_address": None, "silence_logs": 50}
     print(f"{FEATURES} features, {KERNELS} full kernels, two workers of one thread")
     print(
-        f"{'rows':>10} {'chunks':>6} {'s a sweep':>9} {'workers send':>12} {'client sends':>12} {'chunks alone':>12} "
+        f"{'rows':>10} {'chunks':>6} {'s a sweep':>9} {'workers send':>12} {'client sends':>12} "
+        f"{'chunks alone':>12} "
         f"{'ms a task':>9}"
     )
     with (
@@ -105,18 +108,22 @@ def main():
 def billion(
     n_cores=128, n_sweeps=50, dollars_a_core_hour=0.04, chunk_rows=1_000_000, ms_a_task=OVERHEAD_MS
 ):
-    """Time and cost of a billion rows, from the processor time of a sweep on one thread of this machine."""
+    """Time and cost of a billion rows, from the processor time of a sweep on one thread of this
+    machine.
+    """
     from kernelpool import SharedKernelClassifier, Training
 
     warnings.simplefilter("ignore")
     some = chunk(0, 200_000)
     print(
-        f"\na billion rows, {FEATURES} features, {KERNELS} kernels; {n_cores} cores, {n_sweeps} sweeps,",
+        f"\na billion rows, {FEATURES} features, {KERNELS} kernels; {n_cores} cores, {n_sweeps} "
+        f"sweeps,",
         end=" ",
     )
     print(f"${dollars_a_core_hour} a core-hour")
     print(
-        f"{'kernels':>8} {'rows a second and core':>22} {'s a sweep':>9} {'minutes':>8} {'dollars':>8}"
+        f"{'kernels':>8} {'rows a second and core':>22} {'s a sweep':>9} {'minutes':>8} "
+        f"{'dollars':>8}"
     )
     for family in ("spherical", "diag", "full"):
         ticks = []

@@ -1,9 +1,11 @@
-"""Mixture of neurons against a multi-layer perceptron with as many hidden units, on 100,000 rows, in one run.
+"""Mixture of neurons against a multi-layer perceptron with as many hidden units, on 100,000 rows,
+in one run.
 
     python -m benchmarks.competitive
 
-The problem has bent class boundaries and a known ceiling: the Clouds problem (Bayes error 9.65 %) with eight features of noise.
-Both classifiers run with their default stopping rules on standardized features.
+The problem has bent class boundaries and a known ceiling: the Clouds problem (Bayes error 9.65 %)
+with eight features of noise. Both classifiers run with their default stopping rules on standardized
+features.
 """
 
 import time

@@ -3,10 +3,11 @@
     python -m benchmarks.gpu [sweeps] [kernels] [peers] [methods] [--out docs/gpu.csv]
     python -m benchmarks.gpu picture
 
-The second draws docs/_static/gpu.png from the numbers of the first and needs no card. The first needs torch with CUDA; peers
-that cannot be imported are left out. A sweep is timed between synchronizations, the M-step on the host included, after sweeps
-that compile kernels; medians. The CPU is that of the same machine, all cores, on a tenth of the rows, its time taken tenfold.
-Float32 throughout, except where the table says float64.
+The second draws docs/_static/gpu.png from the numbers of the first and needs no card. The first
+needs torch with CUDA; peers that cannot be imported are left out. A sweep is timed between
+synchronizations, the M-step on the host included, after sweeps that compile kernels; medians. The
+CPU is that of the same machine, all cores, on a tenth of the rows, its time taken tenfold. Float32
+throughout, except where the table says float64.
 """
 
 import argparse
@@ -52,7 +53,9 @@ def note(what, n, d, m, family, dtype, where, ms, detail=""):
 
 
 def clusters(n, d, m, dtype=torch.float32, out=None):
-    """Rows of as many Gaussian clusters as there are kernels, made on the card, into `out` if given."""
+    """Rows of as many Gaussian clusters as there are kernels, made on the card, into `out` if
+    given.
+    """
     generator = torch.Generator(device="cuda").manual_seed(0)
     center = 2 * torch.randn(m, d, device="cuda", generator=generator)
     out = torch.empty(n, d, device="cuda", dtype=dtype) if out is None else out

@@ -1,12 +1,14 @@
-"""Missing values: deleted at random, everywhere or only where predictions are made; and what a sweep over them costs.
+"""Missing values: deleted at random, everywhere or only where predictions are made; and what a
+sweep over them costs.
 
-python -m benchmarks missing            # errors and log-losses, every fit a line of docs/missing.csv
-python -m benchmarks.missing table      # the means, as the guide shows them
-python -m benchmarks.missing sweeps     # seconds of one EM sweep beside complete rows
-python -m benchmarks.missing pima       # Pima, its impossible zeros as numbers and as missing cells
+python -m benchmarks missing            # errors and log-losses, every fit a line of
+docs/missing.csv python -m benchmarks.missing table      # the means, as the guide shows them python
+-m benchmarks.missing sweeps     # seconds of one EM sweep beside complete rows python -m
+benchmarks.missing pima       # Pima, its impossible zeros as numbers and as missing cells
 
-Cells are deleted with a probability of 10, 30 or 50 %, in training and test rows or in the test rows alone. The same half of
-the rows trains (at most 1,000), the other half tests (at most 1,000); the deleted cells are the same for all.
+Cells are deleted with a probability of 10, 30 or 50 %, in training and test rows or in the test
+rows alone. The same half of the rows trains (at most 1,000), the other half tests (at most 1,000);
+the deleted cells are the same for all.
 """
 
 import csv
@@ -54,7 +56,9 @@ PROBLEMS = [
 
 
 def mixture(n_classes):
-    """The classifier that every imputer is put before, trained by EM alone, and that takes the holes as they are."""
+    """The classifier that every imputer is put before, trained by EM alone, and that takes the
+    holes as they are.
+    """
     return SharedKernelClassifier.prbf(
         2 * n_classes,
         covariance_type="full",
@@ -75,7 +79,9 @@ def imputers():
 
 
 def methods(n_classes):
-    """Classifiers by name; a flag says whether they are trained on masked copies of the rows besides."""
+    """Classifiers by name; a flag says whether they are trained on masked copies of the rows
+    besides.
+    """
     found = {
         "default": (SharedKernelClassifier(random_state=0), False),
         "mixture": (mixture(n_classes), False),
@@ -154,7 +160,9 @@ def main(names=()):
 
 
 def table():
-    """Errors and log-losses in Markdown, for each share and place of the deleted cells; the least log-loss is bold."""
+    """Errors and log-losses in Markdown, for each share and place of the deleted cells; the least
+    log-loss is bold.
+    """
     with OUTPUT.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     data, names = (list(dict.fromkeys(row[key] for row in rows)) for key in ("data", "method"))
@@ -180,7 +188,9 @@ def table():
 
 
 def sweeps(n=100_000, d=10, n_kernels=10, share=0.2):
-    """Seconds of a sweep: complete rows, some cells missing, in a hundred rows, and nearly a pattern a row."""
+    """Seconds of a sweep: complete rows, some cells missing, in a hundred rows, and nearly a
+    pattern a row.
+    """
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)), rng.integers(0, 2, n)
     few = X.copy()
@@ -271,7 +281,9 @@ def patterns(n=1000, n_seeds=5, trainings=("em", "conditional")):
 
 
 def _by_pattern(n, seed, by_class):
-    """Three numbers of two classes that overlap; the second is missing in 7 of 10 rows of class 1 and 1 of 10 of class 0."""
+    """Three numbers of two classes that overlap; the second is missing in 7 of 10 rows of class 1
+    and 1 of 10 of class 0.
+    """
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
     X = rng.normal(size=(n, 3)) + 0.7 * y[:, None]

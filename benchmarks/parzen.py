@@ -1,7 +1,9 @@
-"""Full, edited and reduced Parzen networks: error, size and time, curves against random subsets, consistency, and speed.
+"""Full, edited and reduced Parzen networks: error, size and time, curves against random subsets,
+consistency, and speed.
 
-Run all of it with ``python -m benchmarks parzen``, some parts with ``python -m benchmarks.parzen table seeds``. Times are CPU
-seconds of one thread unless another unit is named, so that a busy machine does not lengthen them.
+Run all of it with ``python -m benchmarks parzen``, some parts with ``python -m benchmarks.parzen
+table seeds``. Times are CPU seconds of one thread unless another unit is named, so that a busy
+machine does not lengthen them.
 """
 
 import sys
@@ -27,7 +29,7 @@ def main(*parts):
         PARTS[part]()
 
 
-# -- data --------------------------------------------------------------------------------------------------------------
+# -- data ------------------------------------------------------------------------------------------
 
 
 def ripley():
@@ -75,13 +77,14 @@ def error_of(network, X_test, y_test):
     return 100 * (1 - network.score(X_test, y_test))
 
 
-# -- error, size, time -------------------------------------------------------------------------------------------------
+# -- error, size, time -----------------------------------------------------------------------------
 
 
 def table(names=("ripley", "clouds", "phoneme"), kernels=("hypersphere", "gaussian")):
     """Full, edited, reduced, in one table; with the certificate of each on the test rows."""
     print(
-        "\nset      kernel       network            kernels  error %  predict ms  fit s  certified %"
+        "\nset      kernel       network            kernels  error %  predict ms  fit s  certified "
+        "%"
     )
     for name in names:
         rows = rows_of(name)
@@ -119,7 +122,9 @@ def edited(network, max_iter, X, y):
 
 
 def seeds(kernels=("hypersphere", "gaussian"), n_seeds=6):
-    """Clouds, 2 % of 5,000 kernels: by how many points the error exceeds the full network's, over draws of the rows."""
+    """Clouds, 2 % of 5,000 kernels: by how many points the error exceeds the full network's, over
+    draws of the rows.
+    """
     ways = {
         "default": {},
         "edit=True": {"edit": True},
@@ -127,8 +132,8 @@ def seeds(kernels=("hypersphere", "gaussian"), n_seeds=6):
         "weights='em'": {"weights": "em"},
     }
     print(
-        "\nclouds, 100 of 5,000 kernels, error in %: full, then points above it\nkernel       seed   full"
-        + "".join(f"{w:>14}" for w in ways)
+        "\nclouds, 100 of 5,000 kernels, error in %: full, then points above it\nkernel       seed "
+        "  full" + "".join(f"{w:>14}" for w in ways)
     )
     for kernel in kernels:
         excess = []
@@ -155,9 +160,12 @@ def seeds(kernels=("hypersphere", "gaussian"), n_seeds=6):
 
 
 def auto(n_seeds=4, names=("clouds", "phoneme")):
-    """The smallest network within a tolerance, found by cross-validation, and what it costs on test rows."""
+    """The smallest network within a tolerance, found by cross-validation, and what it costs on test
+    rows.
+    """
     print(
-        "\nn_kernels='auto'\nset      kernel       tolerance  kernels  error %   full %  excess  fit s"
+        "\nn_kernels='auto'\nset      kernel       tolerance  kernels  error %   full %  excess  "
+        "fit s"
     )
     tries = [
         ("clouds", kernel, 0.01, seed)
@@ -199,15 +207,18 @@ def auto(n_seeds=4, names=("clouds", "phoneme")):
             error_of(coarse.fit(X, y), X_test, y_test),
         )
         print(
-            f"phoneme, split {seed}, quadratic discriminant: cross-validation {inside:.1f} %, test rows {outside:.1f} %"
+            f"phoneme, split {seed}, quadratic discriminant: cross-validation {inside:.1f} %, test "
+            f"rows {outside:.1f} %"
         )
 
 
-# -- error against size ------------------------------------------------------------------------------------------------
+# -- error against size ----------------------------------------------------------------------------
 
 
 def curve(name, kernel="gaussian", sizes=SIZES, n_random=10, n_reduced=2):
-    """Error against size, beside random subsets of the same size, whose radius is chosen on all training rows too."""
+    """Error against size, beside random subsets of the same size, whose radius is chosen on all
+    training rows too.
+    """
     rows = rows_of(name)
     if not rows:
         return None
@@ -249,7 +260,7 @@ def random_error(kernel, size, seed, X, y, X_test, y_test):
     return 1 - network.score(X_test, y_test)
 
 
-# -- consistency -------------------------------------------------------------------------------------------------------
+# -- consistency -----------------------------------------------------------------------------------
 
 
 def consistency(sizes=(500, 1500, 5000, 15_000, 50_000), n_repeats=3):
@@ -274,7 +285,8 @@ def consistency(sizes=(500, 1500, 5000, 15_000, 50_000), n_repeats=3):
 
 
 def picture(path, curves, fall):
-    """Draw what `curve` and `consistency` return: ``picture("parzen.png", {"phoneme": curve("phoneme")}, consistency())``.
+    """Draw what `curve` and `consistency` return: ``picture("parzen.png", {"phoneme":
+    curve("phoneme")}, consistency())``.
 
     The guide's picture is that of phoneme and satimage.
     """
@@ -325,13 +337,16 @@ def finish(axes, ticks, legend, **labels):
         axes.legend(frameon=False)
 
 
-# -- speed -------------------------------------------------------------------------------------------------------------
+# -- speed -----------------------------------------------------------------------------------------
 
 
 def speed():
-    """Ratios to scikit-learn's radius neighbors and imbalanced-learn's edited nearest neighbors, in one run."""
+    """Ratios to scikit-learn's radius neighbors and imbalanced-learn's edited nearest neighbors, in
+    one run.
+    """
     print(
-        "\nprediction against RadiusNeighborsClassifier: same rows, same radius, same answers on covered rows"
+        "\nprediction against RadiusNeighborsClassifier: same rows, same radius, same answers on "
+        "covered rows"
     )
     print("rows x kernels, features   theirs s   ours s   ratio   answers that differ")
     for n, d in ((5000, 2), (20_000, 2), (5000, 5), (5000, 20)):
@@ -357,7 +372,8 @@ def speed():
     X, y = make_clouds(20_000, random_state=0)
     X_test, y_test = make_clouds(20_000, random_state=1)
     print(
-        "\nediting 20,000 rows of clouds                    s    rows left   error % of a Parzen network of what is left"
+        "\nediting 20,000 rows of clouds                    s    rows left   error % of a Parzen "
+        "network of what is left"
     )
     full = ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0).fit(X, y)
     judge = ParzenClassifier("hypersphere", standardize=False, radius=full.radius_)
@@ -391,7 +407,8 @@ def large():
         partial(ReducedParzenClassifier(500, standardize=False, random_state=0).fit, X, y)
     )
     print(
-        f"\n50,000 kernels to 500: {seconds:.0f} CPU seconds, {time.perf_counter() - begin:.0f} on the clock, "
+        f"\n50,000 kernels to 500: {seconds:.0f} CPU seconds, {time.perf_counter() - begin:.0f} on "
+        f"the clock, "
         f"error {error_of(network, X_test, y_test):.2f} %; full network {full:.2f} %",
         flush=True,
     )

@@ -1,6 +1,8 @@
-"""Sets with a promise beside MAPIE's on the same folds, frequencies and drift: python -m benchmarks.questions.
+"""Sets with a promise beside MAPIE's on the same folds, frequencies and drift: python -m
+benchmarks.questions.
 
-MAPIE is asked where it is installed (pip install mapie); all that is printed is a mean over `SEEDS` draws.
+MAPIE is asked where it is installed (pip install mapie); all that is printed is a mean over `SEEDS`
+draws.
 """
 
 import warnings
@@ -25,7 +27,9 @@ NETWORK = SharedKernelClassifier.prbf(6, random_state=0)
 
 
 def coverage_and_size(members, y):
-    """Shares of rows whose true class is in the set, of all and of the rarest class, and mean number of classes."""
+    """Shares of rows whose true class is in the set, of all and of the rarest class, and mean
+    number of classes.
+    """
     inside = members[np.arange(len(y)), y]
     return (
         inside.mean(),
@@ -51,7 +55,9 @@ def mapies(x, y, folds):
 
 
 def sets():
-    """Coverage on rows of the same law, where the third class is six times as frequent, and on rows far from all classes."""
+    """Coverage on rows of the same law, where the third class is six times as frequent, and on rows
+    far from all classes.
+    """
     methods = {
         "probability": lambda *a: ours(*a, conformity="probability"),
         "both (default)": lambda *a: ours(*a),
@@ -61,7 +67,8 @@ def sets():
     if find_spec("mapie") is not None:
         methods["MAPIE, LAC"] = mapies
     print(
-        f"sets, error {ERROR}: coverage, of class 2, classes in a set; the same where frequencies changed; far rows empty"
+        f"sets, error {ERROR}: coverage, of class 2, classes in a set; the same where frequencies "
+        f"changed; far rows empty"
     )
     for name, method in methods.items():
         rows = []
@@ -87,7 +94,8 @@ def sets():
 def priors():
     """Error of estimated frequencies, and how often their intervals hold the true ones."""
     print(
-        "frequencies of 500 unlabeled rows: mean error, interval holds the truth, mean width, change found"
+        "frequencies of 500 unlabeled rows: mean error, interval holds the truth, mean width, "
+        "change found"
     )
     for name, law in (("as trained", TRUE), ("changed", SHIFTED)):
         rows = []

@@ -2,12 +2,13 @@
 
     python -m benchmarks rbf_network
 
-Classification: wdbc, ionosphere and pima, five stratified folds, features standardized in each; error in percent, log-loss,
-and seconds for one fit, all means over the folds. SVC has no probabilities of its own: its log-loss is that of Platt's scaling
-by five inner folds, and its time includes them. Regression: the diabetes data in five folds, and Friedman 1 (1000 rows to
-train, 2000 without noise to test); root mean squared error, and seconds to fit and to predict. KernelRidge has its strength and
-width chosen by five inner folds on a grid of 5 x 5, the Gaussian process by marginal likelihood; our networks choose theirs by
-rows left out. One BLAS thread throughout.
+Classification: wdbc, ionosphere and pima, five stratified folds, features standardized in each;
+error in percent, log-loss, and seconds for one fit, all means over the folds. SVC has no
+probabilities of its own: its log-loss is that of Platt's scaling by five inner folds, and its time
+includes them. Regression: the diabetes data in five folds, and Friedman 1 (1000 rows to train, 2000
+without noise to test); root mean squared error, and seconds to fit and to predict. KernelRidge has
+its strength and width chosen by five inner folds on a grid of 5 x 5, the Gaussian process by
+marginal likelihood; our networks choose theirs by rows left out. One BLAS thread throughout.
 """
 
 import time

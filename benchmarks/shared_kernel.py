@@ -1,8 +1,9 @@
 """Speed of the shared-kernel core beside scikit-learn's GaussianMixture, in one run and as ratios.
 
-Both do the same work: one mixture (one class), the same rows, the same start, the same number of sweeps, both cores. The
-time of one sweep is the slope between a short and a longer run, so that validation and set-up do not count. Both are timed in
-turn, several times, and the median of the ratios is what counts: a machine that others use too changes its pace meanwhile.
+Both do the same work: one mixture (one class), the same rows, the same start, the same number of
+sweeps, both cores. The time of one sweep is the slope between a short and a longer run, so that
+validation and set-up do not count. Both are timed in turn, several times, and the median of the
+ratios is what counts: a machine that others use too changes its pace meanwhile.
 """
 
 import resource
@@ -99,7 +100,9 @@ class Theirs:
 
 
 class Bare:
-    """The two matrix products and the exponentials of a sweep over all pairs, and nothing else: what the machine takes."""
+    """The two matrix products and the exponentials of a sweep over all pairs, and nothing else:
+    what the machine takes.
+    """
 
     ROWS = 2000  # few enough for the caches
 
@@ -142,7 +145,9 @@ def best(work):
 
 
 def warm_up(work):
-    """BLAS's threads go on spinning for 0.1 s after whatever ran before, and ours share a core for as long after a pause."""
+    """BLAS's threads go on spinning for 0.1 s after whatever ran before, and ours share a core for
+    as long after a pause.
+    """
     begun = time.perf_counter()
     while time.perf_counter() - begun < 0.4:
         work()
@@ -161,7 +166,8 @@ def slope(run, long):
 
 def sweeps():
     print(
-        "One sweep beside scikit-learn's GaussianMixture (same rows, start and cores): medians of milliseconds and of the ratio"
+        "One sweep beside scikit-learn's GaussianMixture (same rows, start and cores): medians of "
+        "milliseconds and of the ratio"
     )
     heads = f"{'ours':>8}{'theirs':>9}{'ratio':>7}{'from':>7}{'to':>6}{'wanted':>8}{'bare':>7}{'limit':>7}{'objective gap':>15}"
     print(f"{'rows':>8}{'d':>4}{'M':>4}  {'family':10}{heads}")
@@ -176,15 +182,18 @@ def sweeps():
             ).T
             times, ratio = 1e3 * np.median([a, b, c], axis=1), b / a
             print(
-                f"{n:8}{d:4}{n_kernels:4}  {family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.1f}{ratio.min():7.1f}"
+                f"{n:8}{d:4}{n_kernels:4}  "
+                f"{family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.1f}{ratio.min():7.1f}"
                 f"{ratio.max():6.1f}{WANTED.get(family, '')!s:>8}{times[2]:7.1f}{np.median(b / c):7.1f}{gap:15.1e}",
                 flush=True,
             )
     print(
-        "bare: the two products over all pairs and the exponentials alone; limit: the ratio if there were nothing else to do"
+        "bare: the two products over all pairs and the exponentials alone; limit: the ratio if "
+        "there were nothing else to do"
     )
     print(
-        "(full kernels stay below it where most pairs do not count, tied ones where squares are not summed by kernel)"
+        "(full kernels stay below it where most pairs do not count, tied ones where squares are "
+        "not summed by kernel)"
     )
 
 
@@ -199,17 +208,20 @@ def few_rows():
             ).T
             times = 1e3 * np.median([a, b], axis=1)
             print(
-                f"{n:8}{d:4}{n_kernels:4}  {family:10}{times[0]:8.2f}{times[1]:9.2f}{np.median(b / a):7.1f}",
+                f"{n:8}{d:4}{n_kernels:4}  "
+                f"{family:10}{times[0]:8.2f}{times[1]:9.2f}{np.median(b / a):7.1f}",
                 flush=True,
             )
 
 
 def gradients():
     print(
-        "\nOne gradient of the conditional likelihood beside one sweep, three classes: milliseconds (wanted: a ratio under 1.5)"
+        "\nOne gradient of the conditional likelihood beside one sweep, three classes: "
+        "milliseconds (wanted: a ratio under 1.5)"
     )
     print(
-        f"{'rows':>8}{'d':>4}{'M':>4}  {'family':10}{'sweep':>8}{'gradient':>9}{'ratio':>7}{'from':>7}{'to':>6}"
+        f"{'rows':>8}{'d':>4}{'M':>4}  "
+        f"{'family':10}{'sweep':>8}{'gradient':>9}{'ratio':>7}{'from':>7}{'to':>6}"
     )
     for n, d, n_kernels in SIZES:
         x = clusters(n, d, n_kernels, separation=2.0)
@@ -224,7 +236,8 @@ def gradients():
             a, b = np.array([[best(work) for work in both] for _ in range(TURNS)]).T
             times, ratio = 1e3 * np.median([a, b], axis=1), b / a
             print(
-                f"{n:8}{d:4}{n_kernels:4}  {family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.2f}{ratio.min():7.2f}"
+                f"{n:8}{d:4}{n_kernels:4}  "
+                f"{family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.2f}{ratio.min():7.2f}"
                 f"{ratio.max():6.2f}",
                 flush=True,
             )
@@ -232,10 +245,12 @@ def gradients():
 
 def single_precision():
     print(
-        "\nOne sweep of float32 rows beside float64 rows: milliseconds; narrow kernels are a hundredth as wide as the data"
+        "\nOne sweep of float32 rows beside float64 rows: milliseconds; narrow kernels are a "
+        "hundredth as wide as the data"
     )
     print(
-        f"{'rows':>8}{'d':>4}{'M':>4}  {'kernels':8}{'family':10}{'float32':>8}{'float64':>9}{'ratio':>7}{'from':>7}{'to':>6}"
+        f"{'rows':>8}{'d':>4}{'M':>4}  "
+        f"{'kernels':8}{'family':10}{'float32':>8}{'float64':>9}{'ratio':>7}{'from':>7}{'to':>6}"
     )
     n, d, n_kernels = 50_000, 16, 32
     rng = np.random.default_rng(0)
@@ -262,14 +277,17 @@ def single_precision():
             a, b = np.array([[best(work) for work in both] for _ in range(TURNS)]).T
             times, ratio = 1e3 * np.median([a, b], axis=1), b / a
             print(
-                f"{n:8}{d:4}{n_kernels:4}  {name:8}{family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.2f}"
+                f"{n:8}{d:4}{n_kernels:4}  "
+                f"{name:8}{family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.2f}"
                 f"{ratio.min():7.2f}{ratio.max():6.2f}",
                 flush=True,
             )
 
 
 class Apart:
-    """A mixture for each class by itself: rows, and the start of every kernel at a row of its class."""
+    """A mixture for each class by itself: rows, and the start of every kernel at a row of its
+    class.
+    """
 
     def __init__(self, n, d, n_classes, per_class, family):
         rng = np.random.default_rng(0)
@@ -303,10 +321,12 @@ class Apart:
 
 def apart():
     print(
-        "\nOne sweep of a mixture a class (sharing=0, 5 kernels each) beside a GaussianMixture a class: milliseconds"
+        "\nOne sweep of a mixture a class (sharing=0, 5 kernels each) beside a GaussianMixture a "
+        "class: milliseconds"
     )
     print(
-        f"{'rows':>8}{'d':>4}{'K':>4}  {'family':10}{'ours':>8}{'theirs':>9}{'ratio':>7}{'from':>7}{'to':>6}"
+        f"{'rows':>8}{'d':>4}{'K':>4}  "
+        f"{'family':10}{'ours':>8}{'theirs':>9}{'ratio':>7}{'from':>7}{'to':>6}"
     )
     for n, d, n_classes in [(50_000, 16, 3), (50_000, 16, 10), (50_000, 8, 26)]:
         for family in ("full", "diag", "spherical"):
@@ -316,7 +336,8 @@ def apart():
             ).T
             times, ratio = 1e3 * np.median([a, b], axis=1), b / a
             print(
-                f"{n:8}{d:4}{n_classes:4}  {family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.1f}{ratio.min():7.1f}"
+                f"{n:8}{d:4}{n_classes:4}  "
+                f"{family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.1f}{ratio.min():7.1f}"
                 f"{ratio.max():6.1f}",
                 flush=True,
             )
@@ -324,7 +345,8 @@ def apart():
 
 def acceleration():
     print(
-        "\nSweeps to come within 1e-4 per row of where plain EM settles (tol 1e-7), overlapping clusters; median of 5 data sets"
+        "\nSweeps to come within 1e-4 per row of where plain EM settles (tol 1e-7), overlapping "
+        "clusters; median of 5 data sets"
     )
     print(f"{'family':10}{'plain':>8}{'squarem':>9}{'ratio':>7}")
     for family in FAMILIES:
@@ -355,7 +377,8 @@ def convergence():
         b = seconds(lambda r=results, t=theirs: r.append(t.run(2000, 1e-5)))
         (value, fit), (their_value, model) = results
         print(
-            f"{family:10} ours {a:6.2f} s, {fit.n_sweeps:4} sweeps, {value:.4f}   theirs {b:6.2f} s, {model.n_iter_:4} sweeps, "
+            f"{family:10} ours {a:6.2f} s, {fit.n_sweeps:4} sweeps, {value:.4f}   theirs {b:6.2f} "
+            f"s, {model.n_iter_:4} sweeps, "
             f"{their_value:.4f}   ratio {b / a:5.1f}",
             flush=True,
         )
@@ -363,7 +386,8 @@ def convergence():
 
 def prediction():
     print(
-        "\npredict_proba of two classes, 200,000 rows, d = 8, 16 kernels: million rows a second and ratio"
+        "\npredict_proba of two classes, 200,000 rows, d = 8, 16 kernels: million rows a second "
+        "and ratio"
     )
     x = clusters(200_000, 8, 16, separation=2.0)
     y = (x[:, 0] > 0).astype(int)
@@ -411,7 +435,8 @@ def memory():
         [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True
     ).stdout.strip()
     print(
-        f"\nPeak memory beyond the data while fitting 2,000,000 x 8 rows with 32 full kernels: {extra} MB (wanted: under 200)"
+        f"\nPeak memory beyond the data while fitting 2,000,000 x 8 rows with 32 full kernels: "
+        f"{extra} MB (wanted: under 200)"
     )
 
 
@@ -427,7 +452,8 @@ def main():
     prediction()
     memory()
     print(
-        f"\n(peak of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB)"
+        f"\n(peak of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} "
+        f"MB)"
     )
 
 

@@ -1,14 +1,16 @@
-"""Streams: mini-batches beside batch EM on a million rows, and a stream with drift beside other learners.
+"""Streams: mini-batches beside batch EM on a million rows, and a stream with drift beside other
+learners.
 
-First part: 1,000,000 rows of 10 features in three classes of eight overlapping parts. Batch EM makes ten sweeps from the start
-that k-means finds, from the centers of scikit-learn's MiniBatchKMeans, and from random rows; `partial_fit` makes passes of
-mini-batches of 10,000 rows, and of 50,000. Held-out log-likelihood a row, processor seconds, which depend little on how busy
-the machine is, and seconds, start included, after every pass.
+First part: 1,000,000 rows of 10 features in three classes of eight overlapping parts. Batch EM
+makes ten sweeps from the start that k-means finds, from the centers of scikit-learn's
+MiniBatchKMeans, and from random rows; `partial_fit` makes passes of mini-batches of 10,000 rows,
+and of 50,000. Held-out log-likelihood a row, processor seconds, which depend little on how busy the
+machine is, and seconds, start included, after every pass.
 
-Second part: test-then-train on 20,000 rows in mini-batches of 500. Two classes of two clusters each turn about the origin,
-once around over the stream; at half of it a new cluster comes up. Error over the whole stream and over its last tenth. River's
-Gaussian naive Bayes and adaptive random forest stand beside it where river is installed (``pip install river``; it is no
-dependency).
+Second part: test-then-train on 20,000 rows in mini-batches of 500. Two classes of two clusters each
+turn about the origin, once around over the stream; at half of it a new cluster comes up. Error over
+the whole stream and over its last tenth. River's Gaussian naive Bayes and adaptive random forest
+stand beside it where river is installed (``pip install river``; it is no dependency).
 """
 
 import time
@@ -47,7 +49,8 @@ def at_rest(init="kmeans"):
     settings = {"n_kernels": KERNELS, "covariance_type": "diag", "random_state": 0, "init": init}
     ten = {"max_iter": 10, "tol": 0, "training": Training("em", acceleration=None)}
     print(
-        f"{ROWS:,} rows, {FEATURES} features, {KERNELS} diagonal kernels, init={init!r}: held-out log-likelihood a row,"
+        f"{ROWS:,} rows, {FEATURES} features, {KERNELS} diagonal kernels, init={init!r}: held-out "
+        f"log-likelihood a row,"
     )
     print("processor seconds, seconds")
     clock = Clock()
@@ -96,7 +99,9 @@ def after_minibatch_kmeans(x, y, test, settings):
         np.concatenate([c.cluster_centers_ for c in centers]),
         np.repeat(range(CLASSES), PARTS),
     )
-    model = SharedKernelClassifier.prbf(**settings, init=Start(means=means, owners=owners)).fit(x, y)
+    model = SharedKernelClassifier.prbf(**settings, init=Start(means=means, owners=owners)).fit(
+        x, y
+    )
     clock.tell("MiniBatchKMeans, then 10 sweeps", model, test)
 
 
@@ -155,7 +160,8 @@ def learners():
 
 def drifting(total=20_000, batch=500):
     print(
-        f"\n{total:,} rows that turn, mini-batches of {batch}: error of all rows, of the last tenth, seconds"
+        f"\n{total:,} rows that turn, mini-batches of {batch}: error of all rows, of the last "
+        f"tenth, seconds"
     )
     for name, model in learners().items():
         rng, wrong, seconds = np.random.default_rng(1), [], 0.0
@@ -167,7 +173,8 @@ def drifting(total=20_000, batch=500):
             model.partial_fit(x, y, classes=[0, 1])
             seconds += time.perf_counter() - start
         print(
-            f"{name:32} {np.mean(wrong):6.1%} {np.mean(wrong[-total // batch // 10 :]):6.1%} {seconds:7.1f}",
+            f"{name:32} {np.mean(wrong):6.1%} {np.mean(wrong[-total // batch // 10 :]):6.1%} "
+            f"{seconds:7.1f}",
             flush=True,
         )
 

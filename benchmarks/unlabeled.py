@@ -1,10 +1,11 @@
-"""Do unlabeled rows help? Test errors with and without them, for kernels that suit the data and kernels that do not.
+"""Do unlabeled rows help? Test errors with and without them, for kernels that suit the data and
+kernels that do not.
 
 python -m benchmarks unlabeled
 
-Of 60 % of the rows, a few of each class keep their label; the rest of the rows is for testing. Every network has the same
-kernels, the same start (it sees labeled rows only) and the conjugate prior. The number in brackets counts the draws in which
-the unlabeled rows lowered the error.
+Of 60 % of the rows, a few of each class keep their label; the rest of the rows is for testing.
+Every network has the same kernels, the same start (it sees labeled rows only) and the conjugate
+prior. The number in brackets counts the draws in which the unlabeled rows lowered the error.
 """
 
 import sys

@@ -1,4 +1,6 @@
-"""Full kernels of many features: one after the other beside products of all pairs of features, and what a fit takes."""
+"""Full kernels of many features: one after the other beside products of all pairs of features, and
+what a fit takes.
+"""
 
 import subprocess
 import sys
@@ -54,7 +56,8 @@ class Sweep:
 
 def where_it_turns():
     print(
-        "E-step and sums, milliseconds of one core: all pairs of features at once; one kernel after the other; their ratio"
+        "E-step and sums, milliseconds of one core: all pairs of features at once; one kernel "
+        "after the other; their ratio"
     )
     print(f"{'rows':>8}{'d':>5}{'M':>4}  {'clusters':10}{'pairs':>9}{'one':>9}{'ratio':>7}")
     for n_kernels in (2, 30, 64):
@@ -100,7 +103,8 @@ print(time.process_time() - begun, memory("VmHWM") - before)
 
 def fits():
     print(
-        "\nFit and predict 400 rows of two classes: seconds of one core, and MB of memory above what the imports take"
+        "\nFit and predict 400 rows of two classes: seconds of one core, and MB of memory above "
+        "what the imports take"
     )
     print(f"{'family':8}{'d':>6}  {'training':14}{'seconds':>9}{'MB':>7}")
     for family, d in FITS:

@@ -1,14 +1,15 @@
-"""Tables of words and numbers, complete and with cells deleted: the table as it is, beside encoders and imputers.
+"""Tables of words and numbers, complete and with cells deleted: the table as it is, beside encoders
+and imputers.
 
-python -m benchmarks words          # every fit a line of benchmarks/results/words.csv; needs what `make accuracy` installs
-python -m benchmarks.words mixture boosting  # some methods alone
-python -m benchmarks.words levels   # seconds and memory of one column of 10,000 words in 100,000 rows
-python -m benchmarks.words table    # the means, as the guide shows them
+python -m benchmarks words          # every fit a line of benchmarks/results/words.csv; needs what
+`make accuracy` installs python -m benchmarks.words mixture boosting  # some methods alone python -m
+benchmarks.words levels   # seconds and memory of one column of 10,000 words in 100,000 rows python
+-m benchmarks.words table    # the means, as the guide shows them
 
-Five tables of the KEEL repository. Half of the rows train (at most 500), the others test (at most 500); cells are deleted
-with a probability of 30 % in both, or in the test rows alone. Deleted cells are the same for all. Kernelpool's classifiers,
-boosting and CatBoost take the gaps as they are; before the others, missing words are a word of their own and missing numbers
-the mean.
+Five tables of the KEEL repository. Half of the rows train (at most 500), the others test (at most
+500); cells are deleted with a probability of 30 % in both, or in the test rows alone. Deleted cells
+are the same for all. Kernelpool's classifiers, boosting and CatBoost take the gaps as they are;
+before the others, missing words are a word of their own and missing numbers the mean.
 """
 
 import csv
@@ -130,7 +131,9 @@ def methods(table):
 
 
 def splits(seed):
-    """Every table with every kind of deletion: names, rows that train and test, and their classes."""
+    """Every table with every kind of deletion: names, rows that train and test, and their
+    classes.
+    """
     for kind, shares in {
         "nothing": (0, 0),
         "everywhere": (SHARE, SHARE),
@@ -226,7 +229,9 @@ def table():
 
 
 def levels():
-    """One column of 10,000 words beside one of numbers, 100,000 rows, two classes; seconds of processor time."""
+    """One column of 10,000 words beside one of numbers, 100,000 rows, two classes; seconds of
+    processor time.
+    """
     import pandas as pd
 
     rng = np.random.default_rng(0)
@@ -237,7 +242,8 @@ def levels():
     SharedKernelClassifier(training="em", random_state=0, n_jobs=1).fit(table, y)
     most = tracemalloc.get_traced_memory()[1]
     print(
-        f"most memory of a fit {most / 1e6:.0f} MB; rows times levels would be {8e-9 * n * n_words:.1f} GB"
+        f"most memory of a fit {most / 1e6:.0f} MB; rows times levels would be "
+        f"{8e-9 * n * n_words:.1f} GB"
     )
     for training in ("em", "conditional"):
         model = SharedKernelClassifier(training=training, random_state=0, n_jobs=1)
@@ -246,7 +252,8 @@ def levels():
         fitted = time.process_time() - begun
         model.predict_proba(table)
         print(
-            f"{training}: fit {fitted:.1f} s in {model.n_iter_} sweeps, {model.n_kernels_} kernels, "
+            f"{training}: fit {fitted:.1f} s in {model.n_iter_} sweeps, {model.n_kernels_} "
+            f"kernels, "
             f"predict {time.process_time() - begun - fitted:.2f} s"
         )
 

@@ -24,7 +24,7 @@ templates_path = ["_templates"]
 default_role = "py:obj"
 toc_object_entries_show_parents = "hide"
 
-# -- pages ---------------------------------------------------------------------------------------------------------
+# -- pages -----------------------------------------------------------------------------------------
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -46,7 +46,7 @@ html_theme_options = {
 html_math_renderer = "mathml"
 html_sidebars = {"install": [], "changelog": [], "glossary": [], "architecture": []}
 
-# -- reference -----------------------------------------------------------------------------------------------------
+# -- reference -------------------------------------------------------------------------------------
 
 autosummary_generate = True
 autosummary_imported_members = True  # what a package exports is what it documents
@@ -63,7 +63,9 @@ def skip_what_scikit_learn_documents(_app, _what, _name, obj, _skip, _options):
 
 
 def escape_trailing_underscores(_app, _what, _name, _obj, _options, lines):
-    """A shape such as (n_features_in_,) is not a link, whatever reStructuredText thinks of its underscore."""
+    """A shape such as (n_features_in_,) is not a link, whatever reStructuredText thinks of its
+    underscore.
+    """
     for i, line in enumerate(lines):
         names = re.match(r"(\w+_(, \w+_)* ?:)?", line)[
             0
@@ -73,7 +75,7 @@ def escape_trailing_underscores(_app, _what, _name, _obj, _options, lines):
             lines[i] = names + re.sub(r"(?<![`\w])(\w+)_(?=[,.;)\s]|$)", r"\1\\_", rest)
 
 
-# -- formulas: MathML, which browsers draw by themselves; no script, no network -------------------------------------
+# -- formulas: MathML, which browsers draw by themselves; no script, no network --------------------
 
 
 def as_mathml(latex, display):
@@ -105,7 +107,7 @@ def setup(app):
     )  # before numpydoc
 
 
-# -- examples ------------------------------------------------------------------------------------------------------
+# -- examples --------------------------------------------------------------------------------------
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",

@@ -1,4 +1,5 @@
-"""The import graph of the package and three journeys through it, as Markdown: python docs/import_graph.py.
+"""The import graph of the package and three journeys through it, as Markdown: python
+docs/import_graph.py.
 
 The page of the architecture includes what this writes, `docs/_generated/architecture.md`.
 """
@@ -71,7 +72,8 @@ def layers(known, graph):
     for layer in reversed(order):
         if layer != "kernelpool":
             rows.append(
-                f"| `{layer}` | {files[layer]} | {lines[layer]:,} | {', '.join(f'`{b}`' for b in sorted(below[layer]))} |"
+                f"| `{layer}` | {files[layer]} | {lines[layer]:,} | "
+                f"{', '.join(f'`{b}`' for b in sorted(below[layer]))} |"
             )
     return rows, sum(lines.values())
 
@@ -108,7 +110,9 @@ def cycles(graph):
 
 
 def journey(action):
-    """The files of the package that `action` enters, in the order in which they are first entered."""
+    """The files of the package that `action` enters, in the order in which they are first
+    entered.
+    """
     entered = []
 
     def watch(frame, event, _):
@@ -141,15 +145,21 @@ def journeys():
     rng = np.random.default_rng(0)
     y = np.arange(600) % 3
     x = rng.normal(size=(600, 4)) + y[:, None]
-    yield "`SharedKernelClassifier().fit(x, y)`", 41, journey(
-        lambda: SharedKernelClassifier(random_state=0, n_jobs=1).fit(x, y)
+    yield (
+        "`SharedKernelClassifier().fit(x, y)`",
+        41,
+        journey(lambda: SharedKernelClassifier(random_state=0, n_jobs=1).fit(x, y)),
     )
     frame = pd.DataFrame(x, columns=list("abcd"))
     frame["size"] = np.where(x[:, 0] > 0.5, "large", "small")
     frame.loc[::7, "b"] = np.nan
     labels = np.array(["k0", "k1", "k2"])[y]
     pool = PooledClassifier(budget="fast", random_state=0, n_jobs=1).fit(frame, labels)
-    yield "`PooledClassifier().predict_proba(frame)`", 23, journey(lambda: pool.predict_proba(frame))
+    yield (
+        "`PooledClassifier().predict_proba(frame)`",
+        23,
+        journey(lambda: pool.predict_proba(frame)),
+    )
     with tempfile.TemporaryDirectory() as place:
         table, model, page = (Path(place) / name for name in ("t.csv", "m.safetensors", "r.html"))
         frame.assign(kind=labels).head(300).to_csv(table, index=False)
@@ -173,7 +183,8 @@ def main():
         name for name in known if users[name] == 1 and known[name].name != "__init__.py"
     )
     page = [
-        f"{len(known)} modules, {n_lines:,} lines, {sum(map(len, graph.values()))} imports between modules; "
+        f"{len(known)} modules, {n_lines:,} lines, {sum(map(len, graph.values()))} imports between "
+        f"modules; "
         f"{len(single)} modules have a single user.",
         "",
         *table,

@@ -1,10 +1,11 @@
 """Measures the tables in the guide and the README.
 
-python docs/tables.py [sharing] [families] [starts] [floors] [sweeps] [peers] [trouble] [overlap] [learned] [split]
+python docs/tables.py [sharing] [families] [starts] [floors] [sweeps] [peers] [trouble] [overlap]
+[learned] [split]
     [reject]
 
-Errors are means over draws of generated data or over folds, in percent. Sets that are not on this machine are left out and
-named.
+Errors are means over draws of generated data or over folds, in percent. Sets that are not on this
+machine are left out and named.
 """
 
 import sys
@@ -42,7 +43,9 @@ FAMILIES = ("spherical", "diag", "full", "tied")
 
 
 class SeparateMixtures(ClassifierMixin, BaseEstimator):
-    """scikit-learn's GaussianMixture, one a class, and Bayes' rule; `floor` is a part of the mean variance, like ours."""
+    """scikit-learn's GaussianMixture, one a class, and Bayes' rule; `floor` is a part of the mean
+    variance, like ours.
+    """
 
     def __init__(self, n_components=4, covariance_type="full", floor=None):
         self.n_components, self.covariance_type, self.floor = n_components, covariance_type, floor
@@ -80,7 +83,9 @@ def table(head, rows):
 
 
 def sharing():
-    """Clouds: 2500 rows to train, 5000 to test, ten draws, by number of kernels and degree of sharing."""
+    """Clouds: 2500 rows to train, 5000 to test, ten draws, by number of kernels and degree of
+    sharing.
+    """
     rows = []
     for n_kernels in (4, 6, 8, 12):
         models = [
@@ -104,7 +109,9 @@ def sharing():
 
 
 def families():
-    """Handwritten digits (1797 x 64, ten classes) and Clouds by covariance type; the number of parameters in brackets."""
+    """Handwritten digits (1797 x 64, ten classes) and Clouds by covariance type; the number of
+    parameters in brackets.
+    """
     rows = []
     digits, clouds = load_digits(return_X_y=True), make_clouds(random_state=0)
     for family in FAMILIES:
@@ -119,7 +126,9 @@ def families():
 
 
 def starts():
-    """Handwritten digits, 40 diagonal kernels, by start: five halves to train and the other halves to test."""
+    """Handwritten digits, 40 diagonal kernels, by start: five halves to train and the other halves
+    to test.
+    """
     X, y = load_digits(return_X_y=True)
     rows = []
     for init, n_init in (
@@ -177,7 +186,9 @@ def overlapping(distance, n_rows=4000):
 
 
 def sweeps():
-    """Sweeps until the objective is within 1e-6 a row of the best one found, plain and accelerated, from the same start."""
+    """Sweeps until the objective is within 1e-6 a row of the best one found, plain and accelerated,
+    from the same start.
+    """
     rows = []
     problems = [(f"four Gaussians, {d} apart", overlapping(d), 4) for d in (3, 2, 1.5)]
     problems.append(("Ripley's, 2000 rows", make_ripley(2000, random_state=0), 4))
@@ -204,7 +215,8 @@ def sweeps():
 
 
 def peers():
-    """Errors beside scikit-learn's, kernels or components a class in brackets; floor 1e-2 for all mixtures.
+    """Errors beside scikit-learn's, kernels or components a class in brackets; floor 1e-2 for all
+    mixtures.
 
     Features are standardized, but for satimage5 and digits, whose features have a common scale.
     """
@@ -256,7 +268,9 @@ def peers():
 
 
 def troublesome(n_rows, seed):
-    """Two classes of unit Gaussians in four dimensions, 1.5 apart along each, bent into troublesome shapes."""
+    """Two classes of unit Gaussians in four dimensions, 1.5 apart along each, bent into troublesome
+    shapes.
+    """
     rng = np.random.default_rng(seed)
     y = np.arange(n_rows) % 2
     X = rng.normal(size=(n_rows, 4)) + 1.5 * y[:, None]
@@ -279,7 +293,9 @@ def troublesome(n_rows, seed):
 
 
 def trouble():
-    """Errors on 4000 new rows after training on 200 (two kernels a class), beside scikit-learn's mixtures at their defaults."""
+    """Errors on 4000 new rows after training on 200 (two kernels a class), beside scikit-learn's
+    mixtures at their defaults.
+    """
     train, test = troublesome(200, seed=0), troublesome(4000, seed=1)
     train["50 features, 40 rows"] = tuple(part[:40] for part in train["50 features, 40 rows"])
     rows = []
@@ -319,10 +335,16 @@ def trouble():
 
 
 def overlap():
-    """Penalty on kernels whose classes lie apart: pima with 6 and ionosphere with 8 spherical kernels, standardized, five folds
-    three times; the paper's own rule (random rows, plain EM) and the defaults."""
+    """Penalty on kernels whose classes lie apart: pima with 6 and ionosphere with 8 spherical
+    kernels, standardized, five folds three times; the paper's own rule (random rows, plain EM) and
+    the defaults.
+    """
     strengths, rows = (0, 5, 10, 15, 20), []
-    paper = {"init": "random", "training": Training("em", acceleration=None), "empty_kernels": "keep"}
+    paper = {
+        "init": "random",
+        "training": Training("em", acceleration=None),
+        "empty_kernels": "keep",
+    }
     for name, load, n_kernels in (("pima", load_pima, 6), ("ionosphere", load_ionosphere, 8)):
         if reason := missing_reason(name):
             print(f"{name} is left out: {reason}")
@@ -356,7 +378,8 @@ def clouds_themselves():
 def sure_of_itself():
     """The same of digits, with full kernels in 64 dimensions."""
     print(
-        "\nCost of 100 handwritten digits, 20 full kernels, after training on 900; five draws; in brackets, % refused:\n"
+        "\nCost of 100 handwritten digits, 20 full kernels, after training on 900; five draws; in "
+        "brackets, % refused:\n"
     )
     (X, y), rows = load_digits(return_X_y=True), []
     network = SharedKernelClassifier.prbf(
@@ -383,9 +406,12 @@ def sure_of_itself():
 
 
 def reject():
-    """Refusals: nominal and actual rates, costs against the least possible, and digits of a class that was never seen."""
+    """Refusals: nominal and actual rates, costs against the least possible, and digits of a class
+    that was never seen.
+    """
     print(
-        "Novel rows among 5000 fresh ones of Clouds, in percent, after training on 400; 100 draws:\n"
+        "Novel rows among 5000 fresh ones of Clouds, in percent, after training on 400; 100 "
+        "draws:\n"
     )
     rows, network = [], SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0)
     for name, fitted in (("fitted to 300 rows, thresholds from the other 100", 300), ("`cv=5`", 0)):
@@ -404,7 +430,8 @@ def reject():
     table(["", "1 %", "5 %", "10 %"], rows)
 
     print(
-        "\nCost of 100 rows of Clouds where an error costs one, after training on 2000; ten draws; in brackets, % refused:\n"
+        "\nCost of 100 rows of Clouds where an error costs one, after training on 2000; ten draws; "
+        "in brackets, % refused:\n"
     )
     rows, truth, tests = (
         [],
@@ -436,7 +463,8 @@ def reject():
     sure_of_itself()
 
     print(
-        "\nDigits of which one class is left out of training, each in turn; 20 diagonal kernels; percent of new rows:\n"
+        "\nDigits of which one class is left out of training, each in turn; 20 diagonal kernels; "
+        "percent of new rows:\n"
     )
     (X, y), rows = load_digits(return_X_y=True), []
     half = np.random.default_rng(0).permutation(len(y))
@@ -480,7 +508,9 @@ def reject():
 
 
 def small_sets(*names):
-    """Data sets by name, standardized but for satimage5, and the number of kernels for each; what is missing is named."""
+    """Data sets by name, standardized but for satimage5, and the number of kernels for each; what
+    is missing is named.
+    """
     known = {
         "pima": (lambda: load_pima(return_X_y=True), 10),
         "ionosphere": (lambda: load_ionosphere(return_X_y=True), 8),
@@ -517,7 +547,9 @@ def fold_scores(model, X, y, name, repeats=3):
 
 
 def learned():
-    """Degrees of sharing, and learned sharing: error in percent / log-loss, spherical kernels, five folds three times."""
+    """Degrees of sharing, and learned sharing: error in percent / log-loss, spherical kernels, five
+    folds three times.
+    """
     rows = []
     for name, X, y, n_kernels in small_sets(
         "pima", "ionosphere", "bupa", "wdbc", "clouds", "phoneme", "satimage5"

@@ -2,16 +2,19 @@
 Settings chosen by the data
 ===========================
 
-How many kernels, of which shape, how far shared, and how strongly penalized: ``SharedKernelClassifier.auto()`` chooses all of
-it on rows that it holds out, and keeps a record of what it tried.
+How many kernels, of which shape, how far shared, and how strongly penalized:
+``SharedKernelClassifier.auto()`` chooses all of it on rows that it holds out, and keeps a record of
+what it tried.
 """
 
 # %%
 # The data
 # --------
 #
-# Clouds: the blue class has three parts, the orange one lies right across one of them. The axes of every part lie along the
-# features, so kernels with a variance for each feature are all it takes; no classifier can err less than 9.65 %.
+# Clouds: the blue class has three parts, the orange one lies right across one of them. The axes of
+# every part lie along the
+# features, so kernels with a variance for each feature are all it takes; no classifier can err less
+# than 9.65 %.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,8 +34,10 @@ print(f"test error {100 * (1 - model.score(X_test, y_test)):.1f} %")
 # What was tried
 # --------------
 #
-# ``selection_`` has a line for every network that was scored. Each family is tried with one, two, four, ... kernels a class, and
-# is given up when more no longer help. Spherical kernels need many; diagonal and full ones are as good as they get with four a
+# ``selection_`` has a line for every network that was scored. Each family is tried with one, two,
+# four, ... kernels a class, and
+# is given up when more no longer help. Spherical kernels need many; diagonal and full ones are as
+# good as they get with four a
 # class, and the smaller of the two is taken.
 
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
@@ -130,12 +135,14 @@ plt.show()
 # Sharing and the penalty
 # -----------------------
 #
-# The best network is then tried with other degrees of sharing and under the overlap penalty. Here they make no
+# The best network is then tried with other degrees of sharing and under the overlap penalty. Here
+# they make no
 # difference that held-out rows could tell: the losses differ by less than their errors.
 
 best = ~growing
 print(f"{'sharing':>8} {'penalty':>8} {'kernels':>8} {'loss':>8}")
 for i in np.flatnonzero(best):
     print(
-        f"{tried['sharing'][i]:8g} {tried['overlap'][i]:8g} {tried['n_kernels'][i]:8d} {tried['tempered_loss'][i]:8.4f}"
+        f"{tried['sharing'][i]:8g} {tried['overlap'][i]:8g} {tried['n_kernels'][i]:8d} "
+        f"{tried['tempered_loss'][i]:8.4f}"
     )

@@ -2,8 +2,8 @@
 A billion rows, worked out
 ==========================
 
-How long a fit of a billion rows takes on a cluster, and what it costs, from the rate of a sweep on one thread of this machine.
-These are estimates: arithmetic on a measured rate, and no run.
+How long a fit of a billion rows takes on a cluster, and what it costs, from the rate of a sweep on
+one thread of this machine. These are estimates: arithmetic on a measured rate, and no run.
 """
 
 # %%
@@ -45,9 +45,12 @@ for family in ("diag", "full"):
 # The arithmetic
 # --------------
 #
-# A sweep is rows by rate by cores, and what the scheduler needs to hand out its tasks one after the other: one for each chunk
-# and an eighth more for their sums, at a millisecond. 50 sweeps; a core-hour at 0.04 dollars. Beyond some hundred cores the
-# scheduler is what is waited for, and larger chunks are the remedy: they must still fit the memory of the workers.
+# A sweep is rows by rate by cores, and what the scheduler needs to hand out its tasks one after the
+# other: one for each chunk
+# and an eighth more for their sums, at a millisecond. 50 sweeps; a core-hour at 0.04 dollars.
+# Beyond some hundred cores the
+# scheduler is what is waited for, and larger chunks are the remedy: they must still fit the memory
+# of the workers.
 
 cores = np.unique(np.logspace(0.9, 3.1, 60).astype(int))
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")

@@ -2,18 +2,22 @@
 Neurons that compete
 ====================
 
-A single neuron cuts the plane by one straight line. A mixture of a few, each trained on the rows it gets right more often than
-the others and pushed away from the others' weights, bends and closes boundaries. These are the three toy problems of
-Sridharan, Beal and Govindaraju (2006), figure 2, redrawn: an open boundary, a closed one, and exclusive or.
+A single neuron cuts the plane by one straight line. A mixture of a few, each trained on the rows it
+gets right more often than the others and pushed away from the others' weights, bends and closes
+boundaries. These are the three toy problems of Sridharan, Beal and Govindaraju (2006), figure 2,
+redrawn: an open boundary, a closed one, and exclusive or.
 """
 
 # %%
 # Three problems
 # --------------
 #
-# Two neurons for one Gaussian against two beside it, four for a disc inside a ring and for exclusive or. The paper prints
-# neither the precision nor the repulsion of its pictures; these were chosen by eye. Each network is the one of twelve starts
-# that gets most of its training rows right. (The objective would choose another for the ring: it asks how many rows each
+# Two neurons for one Gaussian against two beside it, four for a disc inside a ring and for
+# exclusive or. The paper prints
+# neither the precision nor the repulsion of its pictures; these were chosen by eye. Each network is
+# the one of twelve starts
+# that gets most of its training rows right. (The objective would choose another for the ring: it
+# asks how many rows each
 # neuron gets right by itself, not what they say together.)
 
 import matplotlib.pyplot as plt
@@ -45,7 +49,8 @@ networks = {name: fitted(*problem) for name, problem in problems.items()}
 for name, (X, y, network) in networks.items():
     X_test, y_test = problems[name][0](20_000, random_state=1)
     print(
-        f"{name:16} training accuracy {100 * network.score(X, y):5.1f} %, test {100 * network.score(X_test, y_test):.1f} % "
+        f"{name:16} training accuracy {100 * network.score(X, y):5.1f} %, test "
+        f"{100 * network.score(X_test, y_test):.1f} % "
         f"(best possible {best_possible[name]}), {network.n_iter_} sweeps"
     )
 
@@ -53,7 +58,8 @@ for name, (X, y, network) in networks.items():
 # The picture
 # -----------
 #
-# Above, the hyperplane of every neuron, with an arrow to the side it gives to orange; the wider the line, the larger the
+# Above, the hyperplane of every neuron, with an arrow to the side it gives to orange; the wider the
+# line, the larger the
 # neuron's share. Below, the mean output of the neurons and, in black, where it is one half.
 
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
@@ -120,9 +126,12 @@ panels[1, 1].plot(1.5 * np.cos(circle), 1.5 * np.sin(circle), "--", color="black
 plt.show()
 
 # %%
-# The dashed circle is the best boundary of the ring. Three neurons bound it; the fourth, whose line lies beyond the picture,
-# says orange to everything, so that one of the three is enough for a majority. In exclusive or, each neuron errs on one of
-# the four clouds, a different one each: three of four are right everywhere. That takes neurons that keep apart. Of ten
+# The dashed circle is the best boundary of the ring. Three neurons bound it; the fourth, whose line
+# lies beyond the picture,
+# says orange to everything, so that one of the three is enough for a majority. In exclusive or,
+# each neuron errs on one of
+# the four clouds, a different one each: three of four are right everywhere. That takes neurons that
+# keep apart. Of ten
 # starts, so many get every row right:
 
 X, y = make_xor(random_state=0)
@@ -133,15 +142,18 @@ for repulsion in (0, 1, 10, 40):
         for seed in range(10)
     ]
     print(
-        f"repulsion={repulsion:<3} {sum(score == 1 for score in scores)} of 10 starts, mean accuracy {np.mean(scores):.3f}"
+        f"repulsion={repulsion:<3} {sum(score == 1 for score in scores)} of 10 starts, mean "
+        f"accuracy {np.mean(scores):.3f}"
     )
 
 # %%
 # Neurons with a place
 # --------------------
 #
-# A neuron has as much to say at the far end of its hyperplane as among its rows, so some neurons are spent on undoing what
-# others do where no row is. With ``local=True`` each neuron has a place, a Gaussian over its rows, and is heard there. Here
+# A neuron has as much to say at the far end of its hyperplane as among its rows, so some neurons
+# are spent on undoing what
+# others do where no row is. With ``local=True`` each neuron has a place, a Gaussian over its rows,
+# and is heard there. Here
 # both kinds are the best of ten starts by their objective, which is now a better guide.
 
 figure, panels = plt.subplots(1, 2, figsize=(7.4, 3.9), layout="constrained")

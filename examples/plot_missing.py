@@ -2,16 +2,18 @@
 Rows with holes
 ===============
 
-A model of densities needs no imputer. What is missing is integrated out: in training by EM, in prediction by the density of the
-cells that are known. This example looks at one row with one value missing, asks the model what it believes of it, and then fits
-a table of words and holes from a file.
+A model of densities needs no imputer. What is missing is integrated out: in training by EM, in
+prediction by the density of the cells that are known. This example looks at one row with one value
+missing, asks the model what it believes of it, and then fits a table of words and holes from a
+file.
 """
 
 # %%
 # One row, one value missing
 # --------------------------
 #
-# Ripley's two classes, with 30 % of the training cells deleted. The first feature of a new row is known; the second is not.
+# Ripley's two classes, with 30 % of the training cells deleted. The first feature of a new row is
+# known; the second is not.
 
 import tempfile
 from pathlib import Path
@@ -33,9 +35,12 @@ print("P(class | first feature) =", model.predict_proba(row[None, :])[0].round(3
 print("the second feature, as expected:", model.impute(row[None, :])[0, 1].round(3))
 
 # %%
-# Left: the two class densities, and the line on which the row lies. Middle: what the model believes of the missing value, in
-# all and by class: the density along that line. Right: what that means for the decision. Were the value known, the probability
-# would follow the curve; not knowing it, the model takes the mean of the curve over what it believes.
+# Left: the two class densities, and the line on which the row lies. Middle: what the model believes
+# of the missing value, in
+# all and by class: the density along that line. Right: what that means for the decision. Were the
+# value known, the probability
+# would follow the curve; not knowing it, the model takes the mean of the curve over what it
+# believes.
 
 known = model.conditional(row)
 line = np.linspace(-0.6, 1.6, 400)
@@ -77,7 +82,8 @@ print(f"{believed @ model.predict_proba(along)[:, 1]:.3f} by adding up, {told:.3
 # From a file to a report
 # -----------------------
 #
-# A table with words, numbers and empty cells. Nothing is encoded, imputed or scaled by hand: ``kernelpool fit`` says what it
+# A table with words, numbers and empty cells. Nothing is encoded, imputed or scaled by hand:
+# ``kernelpool fit`` says what it
 # took each column for.
 
 from typer.testing import CliRunner
@@ -109,7 +115,8 @@ ran = CliRunner().invoke(
 print((ran.stderr + ran.stdout).replace(f"{folder}/", ""))
 
 # %%
-# From Python it is one line too: the types of the columns tell which hold categories. Each kernel has a table of probabilities
+# From Python it is one line too: the types of the columns tell which hold categories. Each kernel
+# has a table of probabilities
 # for each of them, and an empty cell is a missing one.
 
 import pandas as pd
@@ -135,7 +142,8 @@ print(
 print(model.explain(table.iloc[0]))
 
 # %%
-# What the model has learned of the towns of either class: the tables of its kernels, weighted by the shares of the kernels.
+# What the model has learned of the towns of either class: the tables of its kernels, weighted by
+# the shares of the kernels.
 
 towns = (
     model.mixing_.T @ model.probabilities_[:, : len(model.columns_.categories[2]) + 1]

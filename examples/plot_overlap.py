@@ -2,16 +2,18 @@
 Kernels whose classes lie apart
 ===============================
 
-A kernel that two classes share is worth having where they lie on top of each other. Where they only touch, it blurs the
-boundary between them. ``overlap`` makes such kernels expensive. Here are the kernels of a two-class problem at
-strengths 0, 5 and 20, and the tables that say which class uses which kernel.
+A kernel that two classes share is worth having where they lie on top of each other. Where they only
+touch, it blurs the boundary between them. ``overlap`` makes such kernels expensive. Here are the
+kernels of a two-class problem at strengths 0, 5 and 20, and the tables that say which class uses
+which kernel.
 """
 
 # %%
 # Two classes in three places
 # ---------------------------
 #
-# In each of three places a blue cloud lies under an orange one, 2.3 standard deviations apart. With six round kernels every
+# In each of three places a blue cloud lies under an orange one, 2.3 standard deviations apart. With
+# six round kernels every
 # cloud could have its own. We allow five.
 
 import matplotlib.pyplot as plt
@@ -33,9 +35,7 @@ def clouds(n_rows, seed):
 X, y = clouds(800, seed=2)
 X_test, y_test = clouds(5000, seed=100)
 networks = {
-    strength: SharedKernelClassifier.prbf(
-        n_kernels=5, overlap=strength, random_state=0
-    ).fit(X, y)
+    strength: SharedKernelClassifier.prbf(n_kernels=5, overlap=strength, random_state=0).fit(X, y)
     for strength in (0, 5, 20)
 }
 
@@ -43,7 +43,8 @@ networks = {
 # The kernels
 # -----------
 #
-# A circle is a kernel at two standard deviations, in the color of the class that uses it; gray means both. The background is
+# A circle is a kernel at two standard deviations, in the color of the class that uses it; gray
+# means both. The background is
 # the predicted class, the thin line its boundary.
 
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
@@ -87,8 +88,10 @@ for axes, (strength, network) in zip(panels, networks.items(), strict=True):
 plt.show()
 
 # %%
-# Maximum likelihood spends one kernel on both clouds of a place: rows are explained well, classes are not told apart there. The
-# penalty makes that kernel give up a class. A kernel of the other class then stretches over two places, which costs likelihood
+# Maximum likelihood spends one kernel on both clouds of a place: rows are explained well, classes
+# are not told apart there. The
+# penalty makes that kernel give up a class. A kernel of the other class then stretches over two
+# places, which costs likelihood
 # and few errors.
 #
 # Which class uses which kernel

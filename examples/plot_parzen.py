@@ -2,16 +2,18 @@
 A Parzen classifier with a fiftieth of its kernels
 ==================================================
 
-A Parzen classifier puts a kernel at every training row. Most of them are not needed: those that lie among rows of another class
-never win a vote, and of the rest a few represent the density of all. This is figure 2 of Kraaijveld & Duin (1991), redrawn and
-taken one step further, and then a curve: how the error depends on the number of kernels.
+A Parzen classifier puts a kernel at every training row. Most of them are not needed: those that lie
+among rows of another class never win a vote, and of the rest a few represent the density of all.
+This is figure 2 of Kraaijveld & Duin (1991), redrawn and taken one step further, and then a curve:
+how the error depends on the number of kernels.
 """
 
 # %%
 # Editing and reduction
 # ---------------------
 #
-# Two classes that overlap. `MultiEdit` drops rows until the classes are apart; `ReducedParzenClassifier` then keeps the kernels
+# Two classes that overlap. `MultiEdit` drops rows until the classes are apart;
+# `ReducedParzenClassifier` then keeps the kernels
 # that represent the rest best. A circle shows how far a kernel's vote reaches.
 
 import matplotlib.pyplot as plt
@@ -81,7 +83,8 @@ plt.show()
 # Error against size
 # ------------------
 #
-# The same number of kernels chosen at random does far worse. The random networks get the radius at which they classify all
+# The same number of kernels chosen at random does far worse. The random networks get the radius at
+# which they classify all
 # training rows best, as the reduced ones do.
 
 SIZES = (6, 12, 25, 50, 100, 200)
@@ -128,8 +131,10 @@ plt.show()
 # What can be promised
 # --------------------
 #
-# A certificate says what the error of new rows will not exceed, from test rows, or from the training rows alone: a network that
-# is told completely by a few of its training rows cannot have been fitted to the others very closely.
+# A certificate says what the error of new rows will not exceed, from test rows, or from the
+# training rows alone: a network that
+# is told completely by a few of its training rows cannot have been fitted to the others very
+# closely.
 
 small = networks[2]
 print(bounds.certify(small, X_test, y_test))
@@ -140,7 +145,8 @@ print(inspection.compare_models(full, small, X_test, y_test))
 # More rows, less error
 # ---------------------
 #
-# The full network is consistent: with more rows and a radius that is chosen anew its error falls towards the best possible one.
+# The full network is consistent: with more rows and a radius that is chosen anew its error falls
+# towards the best possible one.
 
 COUNTS = (500, 1500, 5000, 15_000, 50_000)
 falling = [

@@ -2,16 +2,19 @@
 Questions to a density
 ======================
 
-A classifier that knows densities can be asked more than the class of a row: why this class, which features matter, which
-classes are possible at all, how frequent they are now, and whether rows are still like those of the training.
+A classifier that knows densities can be asked more than the class of a row: why this class, which
+features matter, which classes are possible at all, how frequent they are now, and whether rows are
+still like those of the training.
 """
 
 # %%
 # Why this class?
 # ---------------
 #
-# The log-odds of a row are the sum of one part for each feature: its Shapley value, where features that are not known are
-# integrated out of the mixture. Beside it stands what was expected of the feature, given all others and the class.
+# The log-odds of a row are the sum of one part for each feature: its Shapley value, where features
+# that are not known are
+# integrated out of the mixture. Beside it stands what was expected of the feature, given all others
+# and the class.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -54,7 +57,8 @@ panels[0].set(
 # Which features matter?
 # ----------------------
 #
-# What the log-loss of held-out rows rises by when a feature is integrated out; nothing is shuffled, and no row that could not
+# What the log-loss of held-out rows rises by when a feature is integrated out; nothing is shuffled,
+# and no row that could not
 # occur is asked about.
 
 importance = inspection.feature_importance(model, X_test, y_test)
@@ -69,7 +73,8 @@ plt.show()
 # Which classes are possible?
 # ---------------------------
 #
-# Sets that hold the true class with a promised probability: one class where that is enough, both in the seam between them, and
+# Sets that hold the true class with a promised probability: one class where that is enough, both in
+# the seam between them, and
 # none where a row is like neither.
 
 X, y = make_clouds(2000, random_state=0)
@@ -98,7 +103,8 @@ print("classes in a set:", np.bincount(inside.sum(axis=1)) / len(y_test))
 # How frequent are the classes now?
 # ---------------------------------
 #
-# From rows without labels, with an interval, and a test whether the frequencies have changed (Saerens, Latinne and Decaestecker
+# From rows without labels, with an interval, and a test whether the frequencies have changed
+# (Saerens, Latinne and Decaestecker
 # 2002). ``with_class_prior`` then predicts for these frequencies; nothing is trained again.
 
 network = sets.estimators_[0]
@@ -125,8 +131,10 @@ plt.show()
 # Are rows still like those of the training?
 # ------------------------------------------
 #
-# Every feature and the density of the model are compared with the training rows, with a p-value that holds for all of them
-# together. Here each feature alone is as before; only the way they hang together has changed, and the density tells.
+# Every feature and the density of the model are compared with the training rows, with a p-value
+# that holds for all of them
+# together. Here each feature alone is as before; only the way they hang together has changed, and
+# the density tells.
 
 print(inspection.check_drift(network, X_test[:500], X))
 turned = np.column_stack([X_test[:500, 0], rng.permutation(X_test[:500, 1])])

@@ -2,20 +2,24 @@
 Round and long kernels: the EM-Log paper's pictures
 ===================================================
 
-An RBF network whose kernels come from k-means can only be round. One whose kernels come from EM follows the rows, and
-EM-Log-Link trains both layers together. The two problems are those of figures 3 and 4 of Ferreira & Figueiredo, "A global
-training algorithm for radial basis functions neural networks"; the paper prints their sizes, not their shapes, so the shapes
-are ours.
+An RBF network whose kernels come from k-means can only be round. One whose kernels come from EM
+follows the rows, and EM-Log-Link trains both layers together. The two problems are those of figures
+3 and 4 of Ferreira & Figueiredo, "A global training algorithm for radial basis functions neural
+networks"; the paper prints their sizes, not their shapes, so the shapes are ours.
 """
 
 # %%
 # Two problems, three networks
 # ----------------------------
 #
-# Four kernels for two classes that lean apart, six for three thin strips. KMeans+LS is the paper's name for round kernels at
-# the centers of k-means with a least-squares output layer. EM-Log-Link weighs the densities of the kernels, as in the paper,
-# with a damped output layer. The third weighs their shares P(j|x) instead, which is what `training="em_log_link"` does unless
-# told otherwise: far from all kernels densities vanish and say nothing, shares still tell which kernel is nearest.
+# Four kernels for two classes that lean apart, six for three thin strips. KMeans+LS is the paper's
+# name for round kernels at
+# the centers of k-means with a least-squares output layer. EM-Log-Link weighs the densities of the
+# kernels, as in the paper,
+# with a damped output layer. The third weighs their shares P(j|x) instead, which is what
+# `training="em_log_link"` does unless
+# told otherwise: far from all kernels densities vanish and say nothing, shares still tell which
+# kernel is nearest.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,9 +48,12 @@ PROBLEMS = {
 # The pictures
 # ------------
 #
-# Dots are rows of the test set, and crosses those in error. The thin lines are level curves of P(blue) at 0.1, 0.3, 0.7 and
-# 0.9, the thick one is the boundary; dashed are the kernels at two standard deviations. Round kernels give round curves; with
-# the strips they must cut across. Kernels trained by EM lie along the classes, and so do the curves.
+# Dots are rows of the test set, and crosses those in error. The thin lines are level curves of
+# P(blue) at 0.1, 0.3, 0.7 and
+# 0.9, the thick one is the boundary; dashed are the kernels at two standard deviations. Round
+# kernels give round curves; with
+# the strips they must cut across. Kernels trained by EM lie along the classes, and so do the
+# curves.
 
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
 
@@ -98,8 +105,10 @@ plt.show()
 # Stopping before EM hurts
 # ------------------------
 #
-# EM does not see the labels: it makes the mixture of kernels ever more likely, and the labels may be served worse. Training
-# watches the loss of rows left out, which one more pass over the rows tells without fitting again, and keeps the best sweep.
+# EM does not see the labels: it makes the mixture of kernels ever more likely, and the labels may
+# be served worse. Training
+# watches the loss of rows left out, which one more pass over the rows tells without fitting again,
+# and keeps the best sweep.
 
 X, y = make_ripley(250, random_state=0)
 network = EMLogClassifier(

@@ -2,16 +2,18 @@
 The right to say "I don't know"
 ===============================
 
-A classifier that must name a class for every row is wrong where classes overlap, and makes things up where it has seen nothing.
-`RejectClassifier` refuses both kinds of rows, with a label for each.
+A classifier that must name a class for every row is wrong where classes overlap, and makes things
+up where it has seen nothing. `RejectClassifier` refuses both kinds of rows, with a label for each.
 """
 
 # %%
 # Two reasons to refuse
 # ---------------------
 #
-# A row is *ambiguous* where the model's own probability that its label is wrong exceeds ``ambiguity``, and *novel* where its
-# density is so low that only a share ``novelty`` of ordinary rows would lie lower. The latter is set on rows that are held out.
+# A row is *ambiguous* where the model's own probability that its label is wrong exceeds
+# ``ambiguity``, and *novel* where its
+# density is so low that only a share ``novelty`` of ordinary rows would lie lower. The latter is
+# set on rows that are held out.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,23 +37,28 @@ for axes, model, title in zip(
 plt.show()
 
 # %%
-# The left picture has a label for points where no row ever was. On the right that area is novel, and a seam along the boundary,
+# The left picture has a label for points where no row ever was. On the right that area is novel,
+# and a seam along the boundary,
 # wide where the classes overlap, is ambiguous.
 
 decision = rejecting.decide(X_test)
 print(
-    f"accepted {np.mean(decision == 0):.1%}, ambiguous {np.mean(decision == 1):.1%}, novel {np.mean(decision == 2):.1%}"
+    f"accepted {np.mean(decision == 0):.1%}, ambiguous {np.mean(decision == 1):.1%}, novel "
+    f"{np.mean(decision == 2):.1%}"
 )
 print(
-    f"error of all rows {1 - plain.score(X_test, y_test):.1%}, of accepted rows {1 - rejecting.score(X_test, y_test):.1%}"
+    f"error of all rows {1 - plain.score(X_test, y_test):.1%}, of accepted rows "
+    f"{1 - rejecting.score(X_test, y_test):.1%}"
 )
 
 # %%
 # What a refusal buys
 # -------------------
 #
-# Each threshold of ambiguity is a point of this curve. If an error costs one and a refusal ``t``, the best threshold is ``t``
-# itself (Chow 1970), as long as probabilities are right; ``ambiguity_rule="cost"`` looks for it on held-out rows instead.
+# Each threshold of ambiguity is a point of this curve. If an error costs one and a refusal ``t``,
+# the best threshold is ``t``
+# itself (Chow 1970), as long as probabilities are right; ``ambiguity_rule="cost"`` looks for it on
+# held-out rows instead.
 
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 plot_reject_curve(rejecting, X_test, y_test, ax=axes)

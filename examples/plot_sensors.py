@@ -2,16 +2,18 @@
 Sensors: states that were never seen
 ====================================
 
-A pump with six sensors. Three states are known, each with some hundred rows of training. The program watches new readings,
-one a second: it names the state, says when it cannot tell, and raises an alarm when readings are like nothing in the training.
-Sensors fail now and then, so that rows have holes.
+A pump with six sensors. Three states are known, each with some hundred rows of training. The
+program watches new readings, one a second: it names the state, says when it cannot tell, and raises
+an alarm when readings are like nothing in the training. Sensors fail now and then, so that rows
+have holes.
 """
 
 # %%
 # Readings
 # --------
 #
-# Vibration along two axes, temperature, pressure, current and flow. In each state they hang together in another way. One cell
+# Vibration along two axes, temperature, pressure, current and flow. In each state they hang
+# together in another way. One cell
 # in twenty is missing.
 
 import matplotlib.pyplot as plt
@@ -42,7 +44,8 @@ y = np.repeat(list(STATES), 400)
 # A model that may refuse
 # -----------------------
 #
-# Rows with holes are taken as they are. A row is *novel* where its density is lower than that of all but one in a thousand of
+# Rows with holes are taken as they are. A row is *novel* where its density is lower than that of
+# all but one in a thousand of
 # the training rows, *ambiguous* where the state would be wrong with a probability above 10 %.
 
 network = SharedKernelClassifier(
@@ -54,7 +57,8 @@ watch = RejectClassifier(network, ambiguity=0.1, novelty=0.001).fit(X, y)
 # An hour
 # -------
 #
-# The pump idles, pumps, and its bearing wears. Then the inlet is blocked, which the training has never shown: the motor draws
+# The pump idles, pumps, and its bearing wears. Then the inlet is blocked, which the training has
+# never shown: the motor draws
 # its current, and nothing flows. Each sensor alone reads what it has read before.
 
 blocked = ([0.6, 0.5, 55, 4.0, 9, 1.0], [0.15, 0.1, 5, 0.8, 2.5, 0.1])
@@ -67,15 +71,18 @@ for name, n in hour:
     at = truth == name
     right, wrong = np.sum(label[at] == name), np.sum((decision[at] == 0) & (label[at] != name))
     print(
-        f"{name:>14} {right:12d} {wrong:12d} {np.sum(decision[at] == 1):10d} {np.sum(decision[at] == 2):6d}  of {n}"
+        f"{name:>14} {right:12d} {wrong:12d} {np.sum(decision[at] == 1):10d} "
+        f"{np.sum(decision[at] == 2):6d}  of {n}"
     )
 
 # %%
 # Why the alarm
 # -------------
 #
-# The blocked inlet is missed where the sensor of the flow itself did not answer: without it there is nothing to see.
-# What was expected of each sensor, given the others: a flow that goes with this current and this pressure.
+# The blocked inlet is missed where the sensor of the flow itself did not answer: without it there
+# is nothing to see.
+# What was expected of each sensor, given the others: a flow that goes with this current and this
+# pressure.
 
 first = np.flatnonzero(
     (truth == "blocked inlet") & (decision == 2) & ~np.isnan(stream).any(axis=1)
@@ -114,7 +121,8 @@ plt.show()
 # A sensor that drifts
 # --------------------
 #
-# The thermometer reads 3 degrees too high from now on. That is far from novel; a check of the last 200 readings against the
+# The thermometer reads 3 degrees too high from now on. That is far from novel; a check of the last
+# 200 readings against the
 # training finds it. Both hold the states in equal parts, so that only the thermometer has changed.
 
 later = np.concatenate([readings(*state, 70) for state in STATES.values()])

@@ -2,16 +2,17 @@
 Kernels that classes share
 ==========================
 
-Each class density is a mixture over one common pool of kernels. Every kernel is owned by one class; ``sharing`` says how freely
-the other classes may use it while training. Here three networks are trained on the same rows from the same start and drawn with
-their kernels.
+Each class density is a mixture over one common pool of kernels. Every kernel is owned by one class;
+``sharing`` says how freely the other classes may use it while training. Here three networks are
+trained on the same rows from the same start and drawn with their kernels.
 """
 
 # %%
 # The data
 # --------
 #
-# Clouds has two classes of equal size. The blue class is two small round clouds and a long one; the orange class is one wide
+# Clouds has two classes of equal size. The blue class is two small round clouds and a long one; the
+# orange class is one wide
 # cloud that lies right across one of them. The best possible classifier errs on 9.65 % of the rows.
 
 import matplotlib.pyplot as plt
@@ -29,7 +30,8 @@ X_test, y_test = make_clouds(random_state=1)
 # Three degrees of sharing
 # ------------------------
 #
-# Eight round kernels, four owned by each class. The orange class needs one of its four; the blue class could do with more than
+# Eight round kernels, four owned by each class. The orange class needs one of its four; the blue
+# class could do with more than
 # its own. The same seed gives all three networks the same start.
 
 networks = {
@@ -46,8 +48,10 @@ for sharing, network in networks.items():
 # The picture
 # -----------
 #
-# A circle is a kernel at two standard deviations. Its color is P(class | kernel): blue or orange where one class alone uses
-# it, a shade between where both do. The dot in its middle has the color of the class that owns it and grows with the kernel's
+# A circle is a kernel at two standard deviations. Its color is P(class | kernel): blue or orange
+# where one class alone uses
+# it, a shade between where both do. The dot in its middle has the color of the class that owns it
+# and grows with the kernel's
 # share of the rows. The background shows the label of every point of the plane.
 
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
@@ -118,7 +122,8 @@ figure_of(networks, X, y, X_test, y_test)
 plt.show()
 
 # %%
-# Without sharing the orange class spends four kernels on one cloud. As the sharing opens, blue takes over a kernel that orange
+# Without sharing the orange class spends four kernels on one cloud. As the sharing opens, blue
+# takes over a kernel that orange
 # owns and does not need, and the error falls; at ``sharing=1`` ownership no longer counts at all.
 #
 # Which class uses which kernel
@@ -130,5 +135,6 @@ for sharing, network in networks.items():
     print(f"sharing={sharing}")
     for owner, posterior in zip(network.owners_, class_posterior(network), strict=True):
         print(
-            f"  owned by class {owner}, used by class 0 {posterior[0]:4.0%}, by class 1 {posterior[1]:4.0%}"
+            f"  owned by class {owner}, used by class 0 {posterior[0]:4.0%}, by class 1 "
+            f"{posterior[1]:4.0%}"
         )

@@ -2,15 +2,16 @@
 Files and streams
 =================
 
-Rows need not be in memory: a file is swept batch by batch and gives the same model, and a stream is learned as it comes, and
-forgotten as it drifts.
+Rows need not be in memory: a file is swept batch by batch and gives the same model, and a stream is
+learned as it comes, and forgotten as it drifts.
 """
 
 # %%
 # The same model from a file
 # --------------------------
 #
-# The rows go to a folder of Parquet; the fit reads them from there, with the target named as a column. Rows that are few enough
+# The rows go to a folder of Parquet; the fit reads them from there, with the target named as a
+# column. Rows that are few enough
 # are kept when they have been read, which is switched off here to see the sweeps over batches.
 
 import tempfile
@@ -42,7 +43,8 @@ print("largest difference of the means:", np.abs(from_files.means_ - in_memory.m
 # Mini-batches beside sweeps
 # --------------------------
 #
-# `partial_fit` learns from a mini-batch and is done with it. By how many rows were read, it is far ahead of sweeps over all of
+# `partial_fit` learns from a mini-batch and is done with it. By how many rows were read, it is far
+# ahead of sweeps over all of
 # them: a sweep changes the network once, a pass of mini-batches many times.
 
 X_test, y_test = make_clouds(20_000, random_state=1)
@@ -58,7 +60,9 @@ for i in range(0, len(X), 500):
     streamed.append(log_likelihood(stream))
 swept = [
     log_likelihood(
-        SharedKernelClassifier.prbf(**settings, max_iter=n, tol=0, training=Training("em", acceleration=None)).fit(X, y)
+        SharedKernelClassifier.prbf(
+            **settings, max_iter=n, tol=0, training=Training("em", acceleration=None)
+        ).fit(X, y)
     )
     for n in range(1, 6)
 ]
@@ -67,8 +71,10 @@ swept = [
 # A stream that drifts
 # --------------------
 #
-# Two classes of two clusters each turn about each other, once around over the stream; half-way a new cluster comes up. Every
-# mini-batch is predicted, then learned. `half_life` says after how many rows half of what was seen is forgotten.
+# Two classes of two clusters each turn about each other, once around over the stream; half-way a
+# new cluster comes up. Every
+# mini-batch is predicted, then learned. `half_life` says after how many rows half of what was seen
+# is forgotten.
 
 
 def turning(n, begun, total, rng):

@@ -2,18 +2,20 @@
 Triage: from a table to decisions
 =================================
 
-Breast masses, 30 measurements each. A program may decide the clear cases; the others go to a physician. So the question is not
-how often the model is right, but how often it is right *where it decides*, how many cases are left to people, and what happens
-to a case that is like none of those it was trained on. Records are not complete: of one case in five some measurements are
-missing.
+Breast masses, 30 measurements each. A program may decide the clear cases; the others go to a
+physician. So the question is not how often the model is right, but how often it is right *where it
+decides*, how many cases are left to people, and what happens to a case that is like none of those
+it was trained on. Records are not complete: of one case in five some measurements are missing.
 """
 
 # %%
 # A model that may refuse
 # -----------------------
 #
-# A third of the rows is kept for judging. One case in five lacks the ten "worst" measurements, another one in five the standard
-# errors. Nothing is imputed: the network integrates out what it does not know. It refuses where an error is more probable than
+# A third of the rows is kept for judging. One case in five lacks the ten "worst" measurements,
+# another one in five the standard
+# errors. Nothing is imputed: the network integrates out what it does not know. It refuses where an
+# error is more probable than
 # 5 %, and where a case is rarer than all but one ordinary case in a hundred.
 
 import matplotlib.pyplot as plt
@@ -38,7 +40,8 @@ for name, code in (("decided", 0), ("ambiguous", 1), ("novel", 2)):
     chosen = decision == code
     would = triage.estimator_.predict(X_test)[chosen]
     print(
-        f"{name:>9}: {chosen.sum():3d} cases, {np.sum(would != y_test[chosen])} of them named wrongly if they had to be named"
+        f"{name:>9}: {chosen.sum():3d} cases, {np.sum(would != y_test[chosen])} of them named "
+        f"wrongly if they had to be named"
     )
 
 # %%
@@ -52,7 +55,8 @@ plot_reject_curve(triage, X_test, y_test, ax=panels[0])
 # A case that is explained
 # ------------------------
 #
-# The most doubtful case, with the parts of the features in the log-odds and what was expected of them.
+# The most doubtful case, with the parts of the features in the log-odds and what was expected of
+# them.
 
 doubtful = np.argsort(np.abs(triage.predict_proba(X_test)[:, 0] - 0.5))[0]
 (why,) = inspection.explain(triage, X_test.iloc[[doubtful]])
@@ -70,8 +74,10 @@ plt.show()
 # Another hospital
 # ----------------
 #
-# Its instrument reads areas 30 % too high. No label is needed to notice: the features that have moved are named, areas among
-# them, and the density of the model most clearly of all. Full kernels know that an area follows from a radius.
+# Its instrument reads areas 30 % too high. No label is needed to notice: the features that have
+# moved are named, areas among
+# them, and the density of the model most clearly of all. Full kernels know that an area follows
+# from a radius.
 
 other = X_test.copy()
 other[[name for name in other if "area" in name]] *= 1.3

@@ -2,16 +2,17 @@
 When unlabeled rows help, and when they hurt
 =============================================
 
-Rows without a label take part with their class summed out. They tell a network where rows lie, not what they are: that helps
-if the kernels can follow the classes, and hurts if they cannot. The same rows and the same labels show both; only the shape of
-the kernels differs.
+Rows without a label take part with their class summed out. They tell a network where rows lie, not
+what they are: that helps if the kernels can follow the classes, and hurts if they cannot. The same
+rows and the same labels show both; only the shape of the kernels differs.
 """
 
 # %%
 # Ten labels a class
 # ------------------
 #
-# Of each 5000 rows of Clouds, ten rows a class keep their label; ``-1`` marks the others, as in scikit-learn's semi-supervised
+# Of each 5000 rows of Clouds, ten rows a class keep their label; ``-1`` marks the others, as in
+# scikit-learn's semi-supervised
 # module. Nothing is guessed: the marker has to be named with ``unlabeled``.
 
 import warnings
@@ -60,8 +61,10 @@ def test_error(seed, weight, covariance_type):
 # Two shapes of kernel
 # --------------------
 #
-# Class 0 of Clouds has a long, narrow part. Three diagonal kernels can take its shape; three round ones cannot, and the
-# likelihood of thousands of unlabeled rows is then best served by kernels that forget what their few labels said.
+# Class 0 of Clouds has a long, narrow part. Three diagonal kernels can take its shape; three round
+# ones cannot, and the
+# likelihood of thousands of unlabeled rows is then best served by kernels that forget what their
+# few labels said.
 
 families = ("diag", "spherical")
 errors = {
@@ -97,5 +100,6 @@ panels[0].set(ylabel="test error, %", ylim=(5, None))
 plt.show()
 
 # %%
-# What to do with it: compare on labeled rows that were held back, start with a weight of 0.1 or 0.01, and look at the kernels.
+# What to do with it: compare on labeled rows that were held back, start with a weight of 0.1 or
+# 0.01, and look at the kernels.
 # The guide has the same comparison on real data.

@@ -1,20 +1,21 @@
-"""A table that nobody published: our best automatic setting beside scikit-learn's classifiers, on the same folds.
+"""A table that nobody published: our best automatic setting beside scikit-learn's classifiers, on
+the same folds.
 
-Every method sees the same five folds, standardized by their training rows, and nothing of the test rows.
+Every method sees the same five folds, standardized by their training rows, and nothing of the test
+rows.
 
 ======================  ======================================================================================================
-kernelpool              `SharedKernelClassifier.auto()`
-SVM                     RBF kernel, C and gamma by cross-validation on the training rows, probabilities by Platt's method
-random forest           300 trees
-gradient boosting       histogram boosting, learning rate and leaves by cross-validation
-QDA                     its regularization by cross-validation
-Gaussian mixtures       scikit-learn's, one for each class; number of kernels and shape by BIC
+kernelpool              `SharedKernelClassifier.auto()` SVM                     RBF kernel, C and
+gamma by cross-validation on the training rows, probabilities by Platt's method random forest
+300 trees gradient boosting       histogram boosting, learning rate and leaves by cross-validation
+QDA                     its regularization by cross-validation Gaussian mixtures
+scikit-learn's, one for each class; number of kernels and shape by BIC
 ======================  ======================================================================================================
 
-Cross-validation chooses on at most 2,000 of the training rows; the model is then fitted to all. The calibration error is the
-mean distance of confidence and accuracy over ten bins of equal width, weighted by their rows (`kernelpool.inspection`). Times
-are processor seconds of one thread, so that what else the machine does hardly counts; choosing the parameters counts as
-fitting.
+Cross-validation chooses on at most 2,000 of the training rows; the model is then fitted to all. The
+calibration error is the mean distance of confidence and accuracy over ten bins of equal width,
+weighted by their rows (`kernelpool.inspection`). Times are processor seconds of one thread, so that
+what else the machine does hardly counts; choosing the parameters counts as fitting.
 """
 
 from collections.abc import Callable
@@ -87,7 +88,8 @@ class ClassMixtures(ClassifierMixin, BaseEstimator):
 
 
 class Tuned(ClassifierMixin, BaseEstimator):
-    """A rival with the parameters that cross-validation chooses on the training rows, on `FEW` of them where there are more.
+    """A rival with the parameters that cross-validation chooses on the training rows, on `FEW` of
+    them where there are more.
 
     Without probabilities of its own it gets them by Platt's method, with the parameters chosen.
     """

@@ -4,17 +4,19 @@ K. Sridharan, M. J. Beal and V. Govindaraju, "Competitive mixtures of simple neu
 
     python -m papers.competitive_neurons [trials] [seed of the first split]
 
-Each trial trains on 60 % of the rows, drawn at random, and tests on the rest; there are 20 trials and 16 neurons. The paper
-prints precision and repulsion, 0.03 and 0.01; it leaves open the learning rate, the number of steps and the start, so those
-are ours. Its ± is the standard error of the mean over the trials, and so is ours.
+Each trial trains on 60 % of the rows, drawn at random, and tests on the rest; there are 20 trials
+and 16 neurons. The paper prints precision and repulsion, 0.03 and 0.01; it leaves open the learning
+rate, the number of steps and the start, so those are ours. Its ± is the standard error of the mean
+over the trials, and so is ours.
 
-The paper's other columns are scikit-learn's SVMs and its network with one hidden layer, standardized like ours, their
-parameters chosen by cross-validation on the training rows of each trial ("individually tuned", says the paper, and no more).
-In the reproduction the splits have seeds from 1000 on, which played no part in choosing our learning rate.
+The paper's other columns are scikit-learn's SVMs and its network with one hidden layer,
+standardized like ours, their parameters chosen by cross-validation on the training rows of each
+trial ("individually tuned", says the paper, and no more). In the reproduction the splits have seeds
+from 1000 on, which played no part in choosing our learning rate.
 
-Table 1 prints 39 dimensions for WDBC and 33 by 353 for ionosphere. The data have 30 features (32 columns with the number
-and the diagnosis of a patient) and 34 by 351 (one of the 34 is the same in all rows, and may have been left out); no other
-version is known, so these are taken for slips.
+Table 1 prints 39 dimensions for WDBC and 33 by 353 for ionosphere. The data have 30 features (32
+columns with the number and the diagnosis of a patient) and 34 by 351 (one of the 34 is the same in
+all rows, and may have been left out); no other version is known, so these are taken for slips.
 """
 
 import sys
@@ -153,7 +155,9 @@ def work(unit: Unit) -> list[Record]:
 
 
 def rival(name: str, seed: int) -> Any:
-    """One of scikit-learn's classifiers, standardized, its parameters chosen by cross-validation."""
+    """One of scikit-learn's classifiers, standardized, its parameters chosen by
+    cross-validation.
+    """
     model, values = RIVALS[name]
     kwargs = (
         {"random_state": seed}
@@ -168,7 +172,9 @@ def rival(name: str, seed: int) -> Any:
 def trials(
     dataset: str, model: Callable[[int], Any], n_trials: int = 20, first: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Test accuracy of each trial, percent, and its sweeps, (n_trials,) each; `first` is the seed of the first split."""
+    """Test accuracy of each trial, percent, and its sweeps, (n_trials,) each; `first` is the seed
+    of the first split.
+    """
     X, y = LOADERS[dataset](return_X_y=True)
     found, sweeps = [], []
     for trial in range(first, first + n_trials):
@@ -186,7 +192,9 @@ def trials(
 
 
 def table(n_trials: int = 20, first: int = 0) -> Iterator[dict[str, Any]]:
-    """Table 1, cell by cell: data set, setting, our accuracy, standard error and median sweeps, the paper's figures."""
+    """Table 1, cell by cell: data set, setting, our accuracy, standard error and median sweeps, the
+    paper's figures.
+    """
     yield from in_processes(
         _cell, [(dataset, name, n_trials, first) for dataset in LOADERS for name in SETTINGS]
     )
@@ -210,15 +218,17 @@ def _cell(what: tuple[str, str, int, int]) -> dict[str, Any]:
     }
 
 
-# -- section 5: margins -------------------------------------------------------------------------------------------
+# -- section 5: margins ----------------------------------------------------------------------------
 
 
 class MarginMixture(ClassifierMixin, BaseEstimator):
-    """The mixture of margin classifiers that section 5 proposes, its M-step solved by quadratic programs.
+    """The mixture of margin classifiers that section 5 proposes, its M-step solved by quadratic
+    programs.
 
-    A neuron is a linear support vector machine; its program, with an error weighted by the responsibility of each row, is
-    solved by LIBSVM. As in (3), a neuron answers for a row by its share and its error, half its hinge loss here, and the output
-    is the mean of the neurons' outputs (1 + z) / 2, kept in [0, 1].
+    A neuron is a linear support vector machine; its program, with an error weighted by the
+    responsibility of each row, is solved by LIBSVM. As in (3), a neuron answers for a row by its
+    share and its error, half its hinge loss here, and the output is the mean of the neurons'
+    outputs (1 + z) / 2, kept in [0, 1].
     """
 
     def __init__(
@@ -294,9 +304,12 @@ def margins(n_trials: int = 5) -> str:
 
 
 def main(n_trials: int = 20, first: int = 0) -> None:
-    """Print the table with our figures beside the paper's; splits from `first` = 1000 on played no part in any choice."""
+    """Print the table with our figures beside the paper's; splits from `first` = 1000 on played no
+    part in any choice.
+    """
     print(
-        f"Accuracy, percent, over {n_trials} trials of 60 % training rows; ± is the standard error of the mean."
+        f"Accuracy, percent, over {n_trials} trials of 60 % training rows; ± is the standard error "
+        f"of the mean."
     )
     print(f"{'data set':12}{'setting':32}{'sweeps':>8}{'ours':>16}{'paper':>16}{'difference':>12}")
     for cell in table(n_trials, first=first):

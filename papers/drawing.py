@@ -12,7 +12,9 @@ PALE = ["#dbe7f4", "#fbe6d1"]
 
 
 def panels(n_rows: int, n_columns: int, height: float = 3.3) -> tuple[Any, Any]:
-    """A figure that is drawn to a file, and its panels, (n_rows, n_columns); `height` is that of a row in inches."""
+    """A figure that is drawn to a file, and its panels, (n_rows, n_columns); `height` is that of a
+    row in inches.
+    """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -52,7 +54,9 @@ def border(X: np.ndarray, n: int = 200) -> np.ndarray:
 def draw_rows(
     axes: Any, X: np.ndarray, y: np.ndarray, size: float = 7, shown: np.ndarray | None = None
 ) -> None:
-    """Rows in the colors of their classes, in a panel that shows them, or as much as the rows `shown` need."""
+    """Rows in the colors of their classes, in a panel that shows them, or as much as the rows
+    `shown` need.
+    """
     axes.scatter(*X.T, c=np.where(y == 0, BLUE, ORANGE), s=size, linewidths=0, alpha=0.75)
     low, high = frame(X if shown is None else shown)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xticks=[], yticks=[], aspect="equal")
@@ -81,7 +85,9 @@ def draw_regions(axes: Any, model: Any, X: np.ndarray, y: np.ndarray) -> None:
 def draw_neurons(
     axes: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray, mixing: np.ndarray
 ) -> None:
-    """Rows and the line w . x + b = 0 of each neuron, wider for a larger share, with an arrow to the side of class 1."""
+    """Rows and the line w . x + b = 0 of each neuron, wider for a larger share, with an arrow to
+    the side of class 1.
+    """
     draw_rows(axes, X, y)
     reach = 2 * np.linalg.norm(np.subtract(*frame(X)))
     for weight, share in zip(weights, mixing, strict=True):

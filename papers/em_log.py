@@ -1,22 +1,24 @@
 """Figures 3, 4 and 5 of the EM-Log paper, rerun, and what its text claims.
 
-A. Ferreira and M. Figueiredo, "A global training algorithm for radial basis functions neural networks".
+A. Ferreira and M. Figueiredo, "A global training algorithm for radial basis functions neural
+networks".
 
     python -m papers.em_log
 
-Printed: 200 rows of two Gaussian classes to train and 400 to test, four kernels, ten iterations: no test errors for KMeans+LS
-and EM-Log-Link (figure 3). 100 and 200 rows, six kernels, 15 iterations: 15 errors and none (figure 4). Ripley's data, six
-kernels, two iterations (figure 5); its numbers are not printed. k-means starts from the means that EM starts from. Means start
-at random in [-1, 1] and covariances at the identity; the conclusions say "a Gaussian distribution with zero mean" instead. One
-start each.
+Printed: 200 rows of two Gaussian classes to train and 400 to test, four kernels, ten iterations: no
+test errors for KMeans+LS and EM-Log-Link (figure 3). 100 and 200 rows, six kernels, 15 iterations:
+15 errors and none (figure 4). Ripley's data, six kernels, two iterations (figure 5); its numbers
+are not printed. k-means starts from the means that EM starts from. Means start at random in [-1, 1]
+and covariances at the identity; the conclusions say "a Gaussian distribution with zero mean"
+instead. One start each.
 
 ======================  ======================================================================================================
 left open               ours
 ======================  ======================================================================================================
-data of figures 3, 4    `make_ellipses`, and `make_strips(angle=10)`: the text names classes with different orientations
-scale of the features   as they are: step 0 names means and covariances without a scale
-W in (5)                both: p(1 - p), and the bound 0.25 I
-number of starts        `STARTS`, and their mean
+data of figures 3, 4    `make_ellipses`, and `make_strips(angle=10)`: the text names classes with
+different orientations scale of the features   as they are: step 0 names means and covariances
+without a scale W in (5)                both: p(1 - p), and the bound 0.25 I number of starts
+`STARTS`, and their mean
 ======================  ======================================================================================================
 """
 
@@ -62,7 +64,9 @@ PROBLEMS: dict[str, tuple[Callable[..., Any], int, int, int]] = {
     "strips": (lambda n, random_state: make_strips(n, random_state, angle=10), 100, 6, 15),
     "parallel strips": (make_strips, 100, 6, 15),
 }
-"""Data, rows to train on (twice as many to test), kernels, sweeps: figures 3 and 4, and figure 4 without orientations."""
+"""Data, rows to train on (twice as many to test), kernels, sweeps: figures 3 and 4, and figure 4
+without orientations.
+"""
 
 
 DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
@@ -110,7 +114,7 @@ def network(
     return EMLogClassifier(n_kernels, init=init, random_state=seed, **settings)
 
 
-# -- figures 3 and 4 as an experiment -----------------------------------------------------------------------------
+# -- figures 3 and 4 as an experiment --------------------------------------------------------------
 
 METHODS: dict[str, tuple[str, str]] = {
     "kmeans-ls": ("KMeans+LS", "least_squares"),
@@ -121,7 +125,9 @@ METHODS: dict[str, tuple[str, str]] = {
     "em-log-link, damped": ("EM-Log-Link", "logistic"),
     "ours": ("ours", "logistic"),
 }
-"""By name the network and its readout; the first two are those of the figures, W = 0.25 I where nothing else is said."""
+"""By name the network and its readout; the first two are those of the figures, W = 0.25 I where
+nothing else is said.
+"""
 
 PROTOCOL: dict[str, Any] = {
     "networks": repr(NETWORKS),
@@ -168,11 +174,13 @@ def work(unit: Unit) -> list[Record]:
     return found
 
 
-# -- Ripley's data --------------------------------------------------------------------------------------------------
+# -- Ripley's data ---------------------------------------------------------------------------------
 
 
 def ripley_errors(name: str, n_sweeps: int | None, n_starts: int, **settings: Any) -> list[float]:
-    """Test error in percent of one of `NETWORKS` on Ripley's data, six kernels, one number a start."""
+    """Test error in percent of one of `NETWORKS` on Ripley's data, six kernels, one number a
+    start.
+    """
     X, y = load_ripley(return_X_y=True)
     X_test, y_test = load_ripley(subset="test", return_X_y=True)
     models = (network(name, X, 6, seed, n_sweeps, **settings) for seed in range(n_starts))
@@ -209,7 +217,9 @@ def figure_5(n_starts: int = 20) -> dict[str, list[float]]:
 
 
 def stopping(n_starts: int = 10) -> dict[str, list[float]]:
-    """Test error in percent on Ripley's data: damped networks that stop by themselves, and after 200 sweeps in any case."""
+    """Test error in percent on Ripley's data: damped networks that stop by themselves, and after
+    200 sweeps in any case.
+    """
     X, y = load_ripley(return_X_y=True)
     X_test, y_test = load_ripley(subset="test", return_X_y=True)
     found: dict[str, list[float]] = {}
@@ -231,7 +241,9 @@ def stopping(n_starts: int = 10) -> dict[str, list[float]]:
 
 
 def fresh_draws(n_draws: int = 20) -> dict[str, list[float]]:
-    """Test error in percent of the default on new draws of Ripley's problem, which no default was chosen by."""
+    """Test error in percent of the default on new draws of Ripley's problem, which no default was
+    chosen by.
+    """
     X_test, y_test = make_ripley(20_000, random_state=999)
     found: dict[str, list[float]] = {}
     for init in ("random", "kmeans"):
@@ -245,7 +257,7 @@ def fresh_draws(n_draws: int = 20) -> dict[str, list[float]]:
     return found
 
 
-# -- what the text claims -------------------------------------------------------------------------------------------
+# -- what the text claims --------------------------------------------------------------------------
 
 CLAIMED = (
     ("KMeans+LS", "least_squares"),
@@ -266,7 +278,9 @@ def label(name: str, readout: str) -> str:
 
 
 def sweeps_needed(name: str, readout: str, n_starts: int = 10) -> float:
-    """Median number of sweeps, of `GRID`, after which the training error on the strips is within one row of its least."""
+    """Median number of sweeps, of `GRID`, after which the training error on the strips is within
+    one row of its least.
+    """
     X, y, _, _ = draws("strips")
     found = []
     for seed in range(n_starts):
@@ -279,7 +293,9 @@ def sweeps_needed(name: str, readout: str, n_starts: int = 10) -> float:
 
 
 def uniform_classes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two classes, uniform on squares that overlap by a tenth: the best possible classifier errs on 5 % of the rows."""
+    """Two classes, uniform on squares that overlap by a tenth: the best possible classifier errs on
+    5 % of the rows.
+    """
     rng = np.random.default_rng(seed)
     y = rng.integers(2, size=n)
     return rng.uniform(-1, 1, (n, 2)) + np.column_stack(
@@ -297,11 +313,15 @@ def uniform_errors(name: str, readout: str, n_starts: int = 10) -> float:
 def claims() -> str:
     """The paper's remarks on speed and on uniform data, measured."""
     lines = [
-        'The text says that the proposed algorithms "converge faster" in situations such as figure 4, that W = 0.25 I '
-        'converges faster than W = p(1 - p), and that on uniform data there is "no appreciable difference". Measured over '
+        'The text says that the proposed algorithms "converge faster" in situations such as figure '
+        "4, that W = 0.25 I "
+        'converges faster than W = p(1 - p), and that on uniform data there is "no appreciable '
+        'difference". Measured over '
         "ten starts: "
-        f"sweeps (of {', '.join(map(str, GRID))}) until the training error on the strips of figure 4 is within one row of its "
-        "least, the median; and the test error on two uniform squares that overlap by a tenth (the best possible is 5.0 %).\n",
+        f"sweeps (of {', '.join(map(str, GRID))}) until the training error on the strips of figure "
+        f"4 is within one row of its "
+        "least, the median; and the test error on two uniform squares that overlap by a tenth (the "
+        "best possible is 5.0 %).\n",
         "| | sweeps on the strips | error on uniform classes, percent |",
         "|---|---|---|",
     ]
@@ -343,7 +363,8 @@ def _listed(title: str, found: dict[str, list[float]]) -> str:
 
 SECTIONS: dict[str, tuple[str, Callable[[], dict[str, list[float]]]]] = {
     "draws": (
-        "Twenty draws of 250 rows of Ripley's problem, six kernels: error on 20,000 new rows, percent",
+        "Twenty draws of 250 rows of Ripley's problem, six kernels: error on 20,000 new rows, "
+        "percent",
         fresh_draws,
     ),
     "figure 5": (
@@ -351,7 +372,8 @@ SECTIONS: dict[str, tuple[str, Callable[[], dict[str, list[float]]]]] = {
         figure_5,
     ),
     "stopping": (
-        "With and without the stopping rule: test error on Ripley's data, six kernels, ten random starts, percent",
+        "With and without the stopping rule: test error on Ripley's data, six kernels, ten random "
+        "starts, percent",
         stopping,
     ),
 }

@@ -1,12 +1,14 @@
 """What an experiment is: units of work, and the file that keeps the finished ones.
 
-An experiment is a module with four names: `NAME`, `PROTOCOL` (every choice that its figures depend on, by method where units
-are of one method), `units(quick)` and `work(unit)`, which returns one record for each figure that the unit contributes to.
-Units are independent, so they may run in any order and in any process.
+An experiment is a module with four names: `NAME`, `PROTOCOL` (every choice that its figures depend
+on, by method where units are of one method), `units(quick)` and `work(unit)`, which returns one
+record for each figure that the unit contributes to. Units are independent, so they may run in any
+order and in any process.
 
-`FinishedUnits` is a file of JSON lines, one a unit: its name, the fingerprint of everything its figures depend on, and its
-records. A line is written and flushed to disk when its unit is finished; a line cut off by a crash is dropped when the file is
-read again. Units whose fingerprint has changed (another version, another protocol, other rows) count as not finished.
+`FinishedUnits` is a file of JSON lines, one a unit: its name, the fingerprint of everything its
+figures depend on, and its records. A line is written and flushed to disk when its unit is finished;
+a line cut off by a crash is dropped when the file is read again. Units whose fingerprint has
+changed (another version, another protocol, other rows) count as not finished.
 """
 
 import hashlib
@@ -24,7 +26,9 @@ Row = dict[str, Any]
 """A line of a CSV file."""
 
 Record = dict[str, Any]
-"""What a unit found: method, parameter, kernels, fold, and the numbers, such as `error` in percent."""
+"""What a unit found: method, parameter, kernels, fold, and the numbers, such as `error` in
+percent.
+"""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,9 @@ class Experiment(Protocol):
 def in_processes(
     function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int = 2, ordered: bool = True
 ) -> Iterator[Any]:
-    """What a function makes of each item, in processes with one BLAS thread each; in their order, or as they come."""
+    """What a function makes of each item, in processes with one BLAS thread each; in their order,
+    or as they come.
+    """
     if n_jobs == 1 or len(items) < 2:
         with threadpool_limits(1):
             yield from map(function, items)

@@ -1,8 +1,8 @@
 """The papers' figures, redrawn, each with a caption that says what to see.
 
-The papers print few numbers of their toy problems; `kernelpool.datasets` says which, and what was chosen in their place.
-Each is drawn by a function without arguments that returns a matplotlib figure and its caption, with the numbers measured on
-the spot.
+The papers print few numbers of their toy problems; `kernelpool.datasets` says which, and what was
+chosen in their place. Each is drawn by a function without arguments that returns a matplotlib
+figure and its caption, with the numbers measured on the spot.
 """
 
 import warnings
@@ -81,7 +81,7 @@ def _pair(
     return model
 
 
-# -- the figures --------------------------------------------------------------------------------------------------
+# -- the figures -----------------------------------------------------------------------------------
 
 
 def shared_kernels_3() -> Drawn:
@@ -99,17 +99,23 @@ def shared_kernels_3() -> Drawn:
         draw_kernels(axes, model.means_, model.covariances_, colors)
         axes.set_title(title, fontsize=10)
     return figure, (
-        "Both are trained by EM from the same start, a kernel at a random row of each class. With labels (left), each class "
-        "gets a kernel, although blue is made of two Gaussians; without labels (right), the orange Gaussian is pooled with its "
-        f"blue neighbor. The first of ten starts is drawn; PRBF ends alike from all of them, the mixture from {alike}, and "
-        "from the others with one wide kernel on most rows and a small one. Circles are kernels at one standard deviation."
+        "Both are trained by EM from the same start, a kernel at a random row of each class. With "
+        "labels (left), each class "
+        "gets a kernel, although blue is made of two Gaussians; without labels (right), the orange "
+        "Gaussian is pooled with its "
+        f"blue neighbor. The first of ten starts is drawn; PRBF ends alike from all of them, the "
+        f"mixture from {alike}, and "
+        "from the others with one wide kernel on most rows and a small one. Circles are kernels at "
+        "one standard deviation."
     )
 
 
 def _from_common_start(
     X: np.ndarray, y: np.ndarray, seed: int
 ) -> tuple[SharedKernelClassifier, GaussianMixture]:
-    """PRBF and a mixture of all rows from the same kernels: at a random row of each class, as wide as the class."""
+    """PRBF and a mixture of all rows from the same kernels: at a random row of each class, as wide
+    as the class.
+    """
     rng = np.random.default_rng(seed)
     means = np.stack([rng.choice(X[y == k]) for k in (0, 1)])
     variances = np.array([X[y == k].var(axis=0).mean() for k in (0, 1)])
@@ -143,8 +149,10 @@ def shared_kernels_4() -> Drawn:
     """Two mixed regions: pooling wins."""
     figure, separate, pooled = _separate_against_prbf(*datasets.make_two_regions(random_state=0))
     return figure, (
-        "Two regions, each with many rows of one class and few of the other. One kernel a class must stretch over both "
-        f"regions (left; log-likelihood per row {separate:.2f}); two pooled kernels (right, black: used by both classes) "
+        "Two regions, each with many rows of one class and few of the other. One kernel a class "
+        "must stretch over both "
+        f"regions (left; log-likelihood per row {separate:.2f}); two pooled kernels (right, black: "
+        f"used by both classes) "
         f"describe both classes ({pooled:.2f})."
     )
 
@@ -155,13 +163,16 @@ def shared_kernels_5() -> Drawn:
     figure, _, _ = _separate_against_prbf(X, y)
     errors = [100 * (1 - _two_kernels(X, y, sharing).score(X, y)) for sharing in (0.0, 1.0)]
     return figure, (
-        "The two blue regions lie far apart. PRBF (right) spends a kernel on each and shares one of them between the classes, "
-        f"misclassifying {errors[1]:.0f} % of the rows; one kernel a class (left) misclassifies {errors[0]:.0f} %."
+        "The two blue regions lie far apart. PRBF (right) spends a kernel on each and shares one "
+        "of them between the classes, "
+        f"misclassifying {errors[1]:.0f} % of the rows; one kernel a class (left) misclassifies "
+        f"{errors[0]:.0f} %."
     )
 
 
 def _em_log(problem: str) -> tuple[Any, dict[str, float]]:
-    """The training set, and networks of ten starts; of these the one with the middle number of errors is drawn.
+    """The training set, and networks of ten starts; of these the one with the middle number of
+    errors is drawn.
 
     Returns the mean number of errors over `em_log.STARTS` starts too.
     """
@@ -189,8 +200,10 @@ def _em_log(problem: str) -> tuple[Any, dict[str, float]]:
 
 def _em_log_numbers(wrong: dict[str, float]) -> str:
     return (
-        f"{wrong['kmeans-ls']:.1f} for KMeans+LS, {wrong['em-log-link']:.1f} for EM-Log-Link with W = 0.25 I and "
-        f"{wrong['em-log-link, W = p(1 - p)']:.1f} with W = p(1 - p), {wrong['em-log-link, damped']:.1f} with damped steps, "
+        f"{wrong['kmeans-ls']:.1f} for KMeans+LS, {wrong['em-log-link']:.1f} for EM-Log-Link with "
+        f"W = 0.25 I and "
+        f"{wrong['em-log-link, W = p(1 - p)']:.1f} with W = p(1 - p), "
+        f"{wrong['em-log-link, damped']:.1f} with damped steps, "
         f"{wrong['ours']:.1f} for our own setting of it"
     )
 
@@ -199,10 +212,13 @@ def em_log_3() -> Drawn:
     """Two leaning ellipses."""
     figure, wrong = _em_log("ellipses")
     return figure, (
-        f"Test rows in error, of 400, on average over {em_log.STARTS} starts: {_em_log_numbers(wrong)}; the paper has none for "
-        "the first two, from one start. All but the last start as printed (means in [-1, 1], unit covariances, "
+        f"Test rows in error, of 400, on average over {em_log.STARTS} starts: "
+        f"{_em_log_numbers(wrong)}; the paper has none for "
+        "the first two, from one start. All but the last start as printed (means in [-1, 1], unit "
+        "covariances, "
         "coordinates as "
-        "they are), k-means from the same means and for the same ten iterations. Round kernels give a round area, full "
+        "they are), k-means from the same means and for the same ten iterations. Round kernels "
+        "give a round area, full "
         "covariances one that follows the data. The start in the middle is drawn."
     )
 
@@ -212,12 +228,18 @@ def em_log_4() -> Drawn:
     figure, wrong = _em_log("strips")
     _, parallel = _em_log("parallel strips")
     return figure, (
-        "Three thin strips, the middle one of the other class. The paper does not describe its data; its only hint, that the "
-        'proposed algorithms are at their best "when classes have different covariances with different orientations", is '
-        "followed: the outer strips lean ten degrees one way, the middle one ten the other. Test rows in error, of 200, on "
-        f"average over {em_log.STARTS} starts: {_em_log_numbers(wrong)}. With parallel strips: {_em_log_numbers(parallel)}. "
-        "The paper has 15 for KMeans+LS and none for EM-Log-Link, from one start: the first is found, the second is not. As "
-        "printed, the mixture ignores the labels and the undamped Newton steps run away; normalized activations and damped "
+        "Three thin strips, the middle one of the other class. The paper does not describe its "
+        "data; its only hint, that the "
+        'proposed algorithms are at their best "when classes have different covariances with '
+        'different orientations", is '
+        "followed: the outer strips lean ten degrees one way, the middle one ten the other. Test "
+        "rows in error, of 200, on "
+        f"average over {em_log.STARTS} starts: {_em_log_numbers(wrong)}. With parallel strips: "
+        f"{_em_log_numbers(parallel)}. "
+        "The paper has 15 for KMeans+LS and none for EM-Log-Link, from one start: the first is "
+        "found, the second is not. As "
+        "printed, the mixture ignores the labels and the undamped Newton steps run away; "
+        "normalized activations and damped "
         "steps from a k-means start, our own setting, come to it. The start in the middle is drawn."
     )
 
@@ -255,18 +277,25 @@ def em_log_5() -> Drawn:
     axes[3].set_title("test error of ten starts, percent", fontsize=10)
     mean = {name: float(np.mean(errors)) for name, errors in found.items()}
     return figure, (
-        "Six kernels, means in [-1, 1], W = p(1 - p), coordinates as they are. Left, what the paper's figure shows: the "
+        "Six kernels, means in [-1, 1], W = p(1 - p), coordinates as they are. Left, what the "
+        "paper's figure shows: the "
         "areas of "
-        "three classifiers on the test rows after two sweeps (of ten starts the one in the middle). Right, all ten starts "
+        "three classifiers on the test rows after two sweeps (of ten starts the one in the "
+        "middle). Right, all ten starts "
         "after "
         "two and after 200 sweeps. Mean test errors after two: "
-        f"{mean['EM+LS, 2']:.1f} % for EM+LS and {mean['EM+Log, 2']:.1f} % for EM+Log (the paper: the same), "
-        f"{mean['EM-Log, 2']:.1f} % for EM-Log and {mean['EM-Log-Link, 2']:.1f} % for EM-Log-Link (the paper: slightly "
+        f"{mean['EM+LS, 2']:.1f} % for EM+LS and {mean['EM+Log, 2']:.1f} % for EM+Log (the paper: "
+        f"the same), "
+        f"{mean['EM-Log, 2']:.1f} % for EM-Log and {mean['EM-Log-Link, 2']:.1f} % for EM-Log-Link "
+        f"(the paper: slightly "
         "better); "
-        f"after 200 {mean['EM-Log, 200']:.1f} and {mean['EM-Log-Link, 200']:.1f} %: the undamped Newton steps run away. The "
+        f"after 200 {mean['EM-Log, 200']:.1f} and {mean['EM-Log-Link, 200']:.1f} %: the undamped "
+        f"Newton steps run away. The "
         "paper "
-        'prints no numbers here, and "a Bayes error of 8 %": the best possible classifier errs on 80 of these 1000 test rows '
-        "(dotted), and on 8.93 % of all, by quadrature over the densities that the data were drawn from."
+        'prints no numbers here, and "a Bayes error of 8 %": the best possible classifier errs on '
+        "80 of these 1000 test rows "
+        "(dotted), and on 8.93 % of all, by quadrature over the densities that the data were drawn "
+        "from."
     )
 
 
@@ -306,10 +335,11 @@ N_STARTS = 12
 def _neurons(
     make: Any, n: int, settings: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray, Any, bool, float]:
-    """Rows, the network of the start that is drawn, whether its region of class 0 is closed, and its accuracy on new rows.
+    """Rows, the network of the start that is drawn, whether its region of class 0 is closed, and
+    its accuracy on new rows.
 
-    Of the starts that enclose class 0, in whose panel no point of the border gets label 0, the one with the fewest training
-    errors is drawn; of all starts, where none does.
+    Of the starts that enclose class 0, in whose panel no point of the border gets label 0, the one
+    with the fewest training errors is drawn; of all starts, where none does.
     """
     X, y = make(n, random_state=0)
     with warnings.catch_warnings():
@@ -351,15 +381,21 @@ def competitive_2() -> Drawn:
                 row[2].set_title(f"(c) {rule}: the neurons of (d)", fontsize=10)
     ours, theirs = scores["default"], scores["printed rule"]
     return figure, (
-        "Two neurons bend a boundary (a), four close it around a disc (b; dashed, the Bayes circle of radius 1.5) and cross "
-        "it for exclusive or (d), whose neurons are (c): the wider the line, the larger the share; arrows point to orange. "
-        f"Right of 20,000 new rows, by the default solver (above): {ours['a']:.1f}, {ours['b']:.1f} and {ours['d']:.1f} %; by "
-        f"the printed rule (5) with 2000 steps (below): {theirs['a']:.1f}, {theirs['b']:.1f} and {theirs['d']:.1f} %; 80.0, "
-        "75.9 and 99.9 % are the most possible. Where starts close the region of blue within the frame, the one of these with "
+        "Two neurons bend a boundary (a), four close it around a disc (b; dashed, the Bayes circle "
+        "of radius 1.5) and cross "
+        "it for exclusive or (d), whose neurons are (c): the wider the line, the larger the share; "
+        "arrows point to orange. "
+        f"Right of 20,000 new rows, by the default solver (above): {ours['a']:.1f}, "
+        f"{ours['b']:.1f} and {ours['d']:.1f} %; by "
+        f"the printed rule (5) with 2000 steps (below): {theirs['a']:.1f}, {theirs['b']:.1f} and "
+        f"{theirs['d']:.1f} %; 80.0, "
+        "75.9 and 99.9 % are the most possible. Where starts close the region of blue within the "
+        "frame, the one of these with "
         f"the fewest training errors is drawn, else the one of all {N_STARTS}. "
         + "".join(f"The {rule} does not close it. " for rule in open_rules)
         + "The paper prints no parameters for its figure: the printed rule has those of Table 1 (precision 0.03, repulsion "
-        "0.01) in (a) and (d), and precision 8 in (b), where 0.03 leaves all neurons alike; the default has precision 6 and 8, "
+        "0.01) in (a) and (d), and precision 8 in (b), where 0.03 leaves all neurons alike; the "
+        "default has precision 6 and 8, "
         "and repulsion 40 in (d)."
     )
 
@@ -391,9 +427,12 @@ def competitive_5() -> Drawn:
         draw_neurons(panel, X, y, network.weights_, network.mixing_)
         panel.set_title(f"repulsion on the bias {repulsion:g}", fontsize=10)
     return figure, (
-        "Separable classes, six neurons, the printed rule. Where the cosines move the biases alone, the neurons keep one "
-        f"direction and their hyperplanes are pushed apart: the outermost lie {gaps[0]:.2f} apart without (left) and "
-        f"{gaps[1]:.2f} with repulsion (right), all rows on the right side, as section 5 describes its link to margins. The "
+        "Separable classes, six neurons, the printed rule. Where the cosines move the biases "
+        "alone, the neurons keep one "
+        f"direction and their hyperplanes are pushed apart: the outermost lie {gaps[0]:.2f} apart "
+        f"without (left) and "
+        f"{gaps[1]:.2f} with repulsion (right), all rows on the right side, as section 5 describes "
+        f"its link to margins. The "
         "section also proposes a mixture of margin classifiers solved by quadratic programs. "
         + competitive_neurons.margins()
     )
@@ -417,10 +456,14 @@ def minimal_2() -> Drawn:
         )
         panel.set_title(title, fontsize=10)
     return figure, (
-        "Editing removes every kernel of a class from where the other class is denser, so that the classes no longer "
-        "overlap (middle); Fukunaga's reduction leaves as many of these as one asks for (right). The network errs on "
-        f"{edited.error_before:.1f} % of 20,000 new rows before, on {edited.error_after:.1f} % after editing and on "
-        f"{edited.error_reduced:.1f} % after both, the best possible classifier on {edited.error_best:.1f} %. The paper prints "
+        "Editing removes every kernel of a class from where the other class is denser, so that the "
+        "classes no longer "
+        "overlap (middle); Fukunaga's reduction leaves as many of these as one asks for (right). "
+        "The network errs on "
+        f"{edited.error_before:.1f} % of 20,000 new rows before, on {edited.error_after:.1f} % "
+        f"after editing and on "
+        f"{edited.error_reduced:.1f} % after both, the best possible classifier on "
+        f"{edited.error_best:.1f} %. The paper prints "
         "neither data nor numbers."
     )
 

@@ -1,8 +1,9 @@
-"""The papers' data sets as their experiments use them: loaded once, split into folds, standardized inside each.
+"""The papers' data sets as their experiments use them: loaded once, split into folds, standardized
+inside each.
 
-Features are standardized by the training rows of a fold. Satimage's five axes are left on their own scale, unit variance
-within classes, which is what makes spherical kernels fit them. Clouds is drawn anew for each repeat, since the papers' own
-draw is not known.
+Features are standardized by the training rows of a fold. Satimage's five axes are left on their own
+scale, unit variance within classes, which is what makes spherical kernels fit them. Clouds is drawn
+anew for each repeat, since the papers' own draw is not known.
 """
 
 import hashlib
@@ -44,7 +45,9 @@ SCALERS: dict[str, Callable[[], Any] | None] = {
     "quartiles": RobustScaler,
     "none": None,
 }
-"""How features are scaled by the training rows of a fold: the tables use the first, and the last for `OWN_SCALE`."""
+"""How features are scaled by the training rows of a fold: the tables use the first, and the last
+for `OWN_SCALE`.
+"""
 
 
 class Fold(NamedTuple):
@@ -82,7 +85,9 @@ def digest(name: str) -> str:
 
 
 def folds(name: str, repeat: int, scale: str | None = None) -> Iterator[Fold]:
-    """Five folds that keep the shares of the classes; a repeat is another split, and other starts."""
+    """Five folds that keep the shares of the classes; a repeat is another split, and other
+    starts.
+    """
     X, y = load(name, repeat)
     splits = StratifiedKFold(N_FOLDS, shuffle=True, random_state=repeat).split(X, y)
     for number, (train, test) in enumerate(splits):

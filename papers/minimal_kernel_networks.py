@@ -1,20 +1,23 @@
 """Figure 2 of the minimal-network paper, rerun, and the bounds of its discussion.
 
-M. A. Kraaijveld and R. P. W. Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991.
+M. A. Kraaijveld and R. P. W. Duin, "Generalization capabilities of minimal kernel-based networks",
+IJCNN 1991.
 
-The paper has no tables, and of the figure it prints neither data nor numbers. Ours are two round Gaussians of 300 rows each,
-two standard deviations apart, so that the best classifier errs on 15.9 % of the rows; hyperspheric kernels; five parts, and
-three quiet rounds to stop; then the reduction to 20 kernels.
+The paper has no tables, and of the figure it prints neither data nor numbers. Ours are two round
+Gaussians of 300 rows each, two standard deviations apart, so that the best classifier errs on 15.9
+% of the rows; hyperspheric kernels; five parts, and three quiet rounds to stop; then the reduction
+to 20 kernels.
 
 The discussion compares the bounds of its third section (`kernelpool.bounds`) with two others:
 
-- Baum & Haussler (1989) bound the capacity of any feed-forward network of threshold units by V <= 2 W log2(e N) for W weights
-  and N units. With one hidden layer of K units in d dimensions, K d weights and K + 1 units, this is "roughly a factor d" above
-  the paper's bound, which knows that kernels can only be kept or dropped.
-- Devroye (1988) bounds absolute deviations of the test error from the error, by Hoeffding's inequality: of L networks none
-  deviates by more than t with probability at least 1 - 2 L exp(-2 m t^2). With t = gamma epsilon, as in the paper,
-  m >= (ln L + ln(2 / delta)) / (2 gamma^2 epsilon^2), a factor of order 1 / epsilon more than Corollary 1, which bounds
-  relative deviations.
+- Baum & Haussler (1989) bound the capacity of any feed-forward network of threshold units by V <= 2
+  W log2(e N) for W weights and N units. With one hidden layer of K units in d dimensions, K d
+  weights and K + 1 units, this is "roughly a factor d" above the paper's bound, which knows that
+  kernels can only be kept or dropped.
+- Devroye (1988) bounds absolute deviations of the test error from the error, by Hoeffding's
+  inequality: of L networks none deviates by more than t with probability at least 1 - 2 L exp(-2 m
+  t^2). With t = gamma epsilon, as in the paper, m >= (ln L + ln(2 / delta)) / (2 gamma^2
+  epsilon^2), a factor of order 1 / epsilon more than Corollary 1, which bounds relative deviations.
 """
 
 import math
@@ -33,7 +36,9 @@ N_REDUCED = 20
 
 
 class Edited(NamedTuple):
-    """A learning set, the rows of it that editing and the reduction kept, and errors on new rows, percent."""
+    """A learning set, the rows of it that editing and the reduction kept, and errors on new rows,
+    percent.
+    """
 
     X: np.ndarray
     y: np.ndarray
@@ -80,7 +85,7 @@ def figure_2(seed: int = 0) -> Edited:
     return Edited(X, y, kept, reduced, error(np.arange(len(X))), error(kept), error(reduced), best)
 
 
-# -- rows of a test set -------------------------------------------------------------------------------------------
+# -- rows of a test set ----------------------------------------------------------------------------
 
 N_KERNELS, N_KEPT = 1000, 20
 DOUBT, SLACK = 0.05, 0.5
@@ -108,7 +113,9 @@ def baum_haussler(n_features: int, error: float = 0.1) -> float:
 
 
 def absolute(error: float = 0.1) -> float:
-    """Rows for 20 of 1000 kernels of a fixed radius by absolute deviations, as Devroye bounds them."""
+    """Rows for 20 of 1000 kernels of a fixed radius by absolute deviations, as Devroye bounds
+    them.
+    """
     log_networks = N_KEPT * math.log(math.e * N_KERNELS / N_KEPT)
     return (log_networks + math.log(2 / DOUBT)) / (2 * (SLACK * error) ** 2)
 
@@ -116,12 +123,18 @@ def absolute(error: float = 0.1) -> float:
 def comparison() -> str:
     """The bounds as a table."""
     lines = [
-        "Rows of a test set that certify an error with 95 % confidence where the network errs on half of it at most: 20 of "
-        "1000 kernels, kept by the test rows. Left, against the error: bounds of relative deviations grow like 1 / error, "
-        "those of absolute deviations like its square. Right, against the number of features: Baum & Haussler's bound, which "
-        f"holds for any network of 20 hidden units, is {baum_haussler(10) / theorem_3() / 10:.1f} d times the paper's, which "
-        'does not depend on d. ("Roughly a factor d", says the paper; and "a factor 1 / error" for the other.)\n',
-        "| error | Corollary 1 | absolute deviations | ratio | Theorem 3 | Baum & Haussler, d = 2 | d = 10 | d = 36 |",
+        "Rows of a test set that certify an error with 95 % confidence where the network errs on "
+        "half of it at most: 20 of "
+        "1000 kernels, kept by the test rows. Left, against the error: bounds of relative "
+        "deviations grow like 1 / error, "
+        "those of absolute deviations like its square. Right, against the number of features: Baum "
+        "& Haussler's bound, which "
+        f"holds for any network of 20 hidden units, is {baum_haussler(10) / theorem_3() / 10:.1f} "
+        f"d times the paper's, which "
+        'does not depend on d. ("Roughly a factor d", says the paper; and "a factor 1 / error" for '
+        "the other.)\n",
+        "| error | Corollary 1 | absolute deviations | ratio | Theorem 3 | Baum & Haussler, d = 2 "
+        "| d = 10 | d = 36 |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for error in (0.2, 0.1, 0.05, 0.01):
@@ -144,7 +157,8 @@ def main() -> None:
     kept = np.mean([len(edited.kept) / len(edited.X) for edited in found])
     before, after, reduced, best = np.mean([edited[4:] for edited in found], axis=0)
     print(
-        f"Editing keeps {100 * kept:.0f} % of the kernels; error on new rows {before:.1f} % before and {after:.1f} % after,"
+        f"Editing keeps {100 * kept:.0f} % of the kernels; error on new rows {before:.1f} % before "
+        f"and {after:.1f} % after,"
     )
     print(
         f"{reduced:.1f} % with {N_REDUCED} kernels ({best:.1f} % for the best possible classifier)."

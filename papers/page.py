@@ -2,8 +2,8 @@
 
     python -m papers.page docs/reproduction docs/reproduction.md [--figures]
 
-reads ``results.csv``, ``comparison.csv``, ``variations.csv``, ``figures.json`` and ``run.json`` in the folder, as far as they
-are there, and with ``--figures`` redraws the papers' figures first.
+reads ``results.csv``, ``comparison.csv``, ``variations.csv``, ``figures.json`` and ``run.json`` in
+the folder, as far as they are there, and with ``--figures`` redraws the papers' figures first.
 """
 
 import json
@@ -103,7 +103,9 @@ def full_name(row: Row) -> str:
 
 
 def in_words(row: Row) -> str:
-    """A cell, both figures, and how many single runs of five folds, which is what the papers print, are not higher."""
+    """A cell, both figures, and how many single runs of five folds, which is what the papers print,
+    are not higher.
+    """
     figures = f"{full_name(row)}: {row['published']:.2f} published, {row['ours']:.2f} ours"
     if row["higher_alone"] == "":
         return figures
@@ -205,9 +207,12 @@ def _introduction(run: dict[str, Any]) -> str:
 
 
 def _counts(rows: Sequence[Row]) -> str:
-    """How many cells lie within two deviations and within two standard errors: the papers' methods, then their baselines."""
+    """How many cells lie within two deviations and within two standard errors: the papers' methods,
+    then their baselines.
+    """
     lines = [
-        "| | cells | within 2 deviations | lower | higher | within 2 standard errors | lower | higher |",
+        "| | cells | within 2 deviations | lower | higher | within 2 standard errors | lower | "
+        "higher |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, title in TITLES.items():
@@ -218,7 +223,8 @@ def _counts(rows: Sequence[Row]) -> str:
     lines.append("| Minimal kernel networks (Kraaijveld & Duin 1991) | 0 | | | | | | |")
     lines += [
         "",
-        "The last paper prints no figures of errors: its figure and bounds are below, redrawn. EM-Log prints one start each, ",
+        "The last paper prints no figures of errors: its figure and bounds are below, redrawn. "
+        "EM-Log prints one start each, ",
     ]
     lines[-1] += "which must lie in the range of ours."
     return "\n".join(lines) + "\n"
@@ -275,14 +281,19 @@ def _readings(rows: Sequence[Row]) -> str:
     steps = list(dict.fromkeys(row["step"] for row in rows))
     parts = [
         "## The step of delta in (29)\n",
-        "The regularized-PRBF paper prints delta at sweep t in (29) and defines it at t + 1 in (30). Three readings: *next* "
+        "The regularized-PRBF paper prints delta at sweep t in (29) and defines it at t + 1 in "
+        "(30). Three readings: *next* "
         "takes "
-        "(30) in the same sweep, *current* the kernels and subkernels of this sweep, *printed* what (30) gave in the sweep "
+        "(30) in the same sweep, *current* the kernels and subkernels of this sweep, *printed* "
+        "what (30) gave in the sweep "
         "before. "
-        "`Overlap(step=...)` offers each. Every cell under each of them, and how the penalized objective went: the share of sweeps "
-        "that lower it, by how much they do so in one fit, in all, and how far its highest value stays below that of the best "
+        "`Overlap(step=...)` offers each. Every cell under each of them, and how the penalized "
+        "objective went: the share of sweeps "
+        "that lower it, by how much they do so in one fit, in all, and how far its highest value "
+        "stays below that of the best "
         f"reading, both per row. (Repeats: {min(int(row['repeats']) for row in rows)}.)\n",
-        "| | reading | within 2 | lower | higher | mean difference | absolute | sweeps that fall | falls | below the best |",
+        "| | reading | within 2 | lower | higher | mean difference | absolute | sweeps that fall | "
+        "falls | below the best |",
         "|---" * 10 + "|",
     ]
     for dataset in [*dict.fromkeys(row["dataset"] for row in rows), "all"]:
@@ -314,7 +325,8 @@ def _readings(rows: Sequence[Row]) -> str:
             parts.append(f"| {dataset} | {step} | {' | '.join(cells)} |")
     parts.append("\n" + _choice_of_reading(rows, steps))
     parts.append(
-        f"\nCell by cell, *published / {' / '.join(steps)}*; the line without penalty is the same under all.\n"
+        f"\nCell by cell, *published / {' / '.join(steps)}*; the line without penalty is the same "
+        f"under all.\n"
     )
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         mine = [row for row in rows if row["dataset"] == dataset]
@@ -339,7 +351,9 @@ def _readings(rows: Sequence[Row]) -> str:
 
 
 def _choice_of_reading(rows: Sequence[Row], steps: Sequence[str]) -> str:
-    """Which reading is the default and why, what the objective says of it, and what the cells say."""
+    """Which reading is the default and why, what the objective says of it, and what the cells
+    say.
+    """
     penalized = [row for row in rows if row["parameter"] != "0"]
 
     def means(field: str, dataset: str | None = None) -> dict[str, float]:
@@ -367,21 +381,29 @@ def _choice_of_reading(rows: Sequence[Row], steps: Sequence[str]) -> str:
     return " ".join(
         [
             f"The default, *{STEP}*, was chosen by the objective and not by the cells.",
-            f"The objective falls least under *{least}*: per row and fit, in all, by {ranked(falls, '{:.2f}')};",
+            f"The objective falls least under *{least}*: per row and fit, in all, by "
+            f"{ranked(falls, '{:.2f}')};",
             f"of the {len(sets)} sets *{STEP}* lets it fall least on {len(steady)}.",
             *([] if least == STEP else [_doubt_about(penalized, STEP, least)]),
-            f"Since the best sweep is kept, what counts is how high the objective comes: highest under *{highest}*, with",
-            f"{ranked({s: -v for s, v in below.items()}, '{:.3f}')} below the best of the three on average.",
-            f"It falls at all in {ranked({s: 100 * v for s, v in share.items()}, '{:.0f} % of the sweeps')}.",
+            f"Since the best sweep is kept, what counts is how high the objective comes: highest "
+            f"under *{highest}*, with",
+            f"{ranked({s: -v for s, v in below.items()}, '{:.3f}')} below the best of the three on "
+            f"average.",
+            f"It falls at all in "
+            f"{ranked({s: 100 * v for s, v in share.items()}, '{:.0f} % of the sweeps')}.",
             f"Of the {len(penalized) // len(steps)} cells with a penalty",
-            f"{', '.join(f'{within[s]} are within two under *{s}*' for s in steps)}: who wants to come near the paper's tables",
-            'rather than to the highest objective passes `Overlap(..., step="current")` or `"printed"`.',
+            f"{', '.join(f'{within[s]} are within two under *{s}*' for s in steps)}: who wants to "
+            f"come near the paper's tables",
+            'rather than to the highest objective passes `Overlap(..., step="current")` or '
+            '`"printed"`.',
         ]
     )
 
 
 def _doubt_about(rows: Sequence[Row], step: str, least: str) -> str:
-    """How much more the objective falls under one reading than under another, with its standard error over the cells."""
+    """How much more the objective falls under one reading than under another, with its standard
+    error over the cells.
+    """
     by_cell = {
         (r["dataset"], r["parameter"], r["kernels"], r["step"]): r["sum_of_falls"] for r in rows
     }
@@ -395,11 +417,15 @@ def _variations(rows: Sequence[Row]) -> str:
     """What was tried on the columns with higher cells, and on the RBF row."""
     parts = [
         "## What the higher cells depend on\n",
-        "The columns that have cells higher by more than two deviations, rerun with one choice changed at a time "
-        "(`python -m papers.variations 2`; two repeats, where the tables have five; they keep their protocol). Mean "
-        "errors over the cells of a group, in percent; *one run* is a single run of five folds, which is what the papers "
+        "The columns that have cells higher by more than two deviations, rerun with one choice "
+        "changed at a time "
+        "(`python -m papers.variations 2`; two repeats, where the tables have five; they keep "
+        "their protocol). Mean "
+        "errors over the cells of a group, in percent; *one run* is a single run of five folds, "
+        "which is what the papers "
         "print.\n",
-        "| | published | ours | cells higher | in one run | one run varies by |\n|---|---|---|---|---|---|",
+        "| | published | ours | cells higher | in one run | one run varies by "
+        "|\n|---|---|---|---|---|---|",
     ]
     for row in rows:
         what = f"{row['dataset']}, {row['variation']}"
@@ -416,9 +442,12 @@ def _comparison(rows: Sequence[Row]) -> str:
     grid = compared(rows)
     parts = [
         "## Beside scikit-learn\n",
-        "Nobody published this table: our best automatic setting and scikit-learn's classifiers on the same five folds, "
-        "the rivals' parameters chosen by cross-validation on the training rows (`papers.comparison` says how). "
-        "The least of each line is **bold**. Times are processor seconds of one thread; choosing parameters counts as "
+        "Nobody published this table: our best automatic setting and scikit-learn's classifiers on "
+        "the same five folds, "
+        "the rivals' parameters chosen by cross-validation on the training rows "
+        "(`papers.comparison` says how). "
+        "The least of each line is **bold**. Times are processor seconds of one thread; choosing "
+        "parameters counts as "
         "fitting.\n",
     ]
     parts.append(_verdict(grid) + "\n")

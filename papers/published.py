@@ -1,11 +1,13 @@
-"""The papers' tables, cell by cell, and two measures of how far a figure of ours lies from one of theirs.
+"""The papers' tables, cell by cell, and two measures of how far a figure of ours lies from one of
+theirs.
 
-The 299 figures are in `tables.csv` as the papers print them, errors in percent. `spread` is the standard deviation over five
-folds for shared kernels and the standard error of the mean over 20 trials for competitive neurons; the regularized-PRBF paper
-prints none.
+The 299 figures are in `tables.csv` as the papers print them, errors in percent. `spread` is the
+standard deviation over five folds for shared kernels and the standard error of the mean over 20
+trials for competitive neurons; the regularized-PRBF paper prints none.
 
 ==================  ===========================================  =============================================================
-paper               printed deviation                            standard error of the published mean
+paper               printed deviation                            standard error of the published
+mean
 ==================  ===========================================  =============================================================
 shared kernels      `spread`, over the folds                     `spread` / sqrt(5)
 regularized PRBF    none; 0.75 points, on ionosphere 2, instead  none
@@ -13,9 +15,10 @@ EM-Log              none; range of our starts / 4 instead         none, one star
 competitive neurons none                                         `spread`
 ==================  ===========================================  =============================================================
 
-A difference is counted twice where the paper gives enough: in printed deviations, which tell how much a single fold may lie
-off, and in standard errors of the difference of the two means, theirs and ours. Both ways a cell is *within* where the
-difference is at most two, *lower* where our error is lower by more, and *higher* where it is higher by more.
+A difference is counted twice where the paper gives enough: in printed deviations, which tell how
+much a single fold may lie off, and in standard errors of the difference of the two means, theirs
+and ours. Both ways a cell is *within* where the difference is at most two, *lower* where our error
+is lower by more, and *higher* where it is higher by more.
 """
 
 import csv
@@ -60,15 +63,18 @@ class Cell:
 
     @property
     def own(self) -> bool:
-        """Whether the paper proposes the method; plain PRBF, without a penalty, is a baseline of the regularized one."""
+        """Whether the paper proposes the method; plain PRBF, without a penalty, is a baseline of
+        the regularized one.
+        """
         plain = self.paper == "regularized-prbf" and self.parameter == "0"
         return self.method in OWN_METHODS[self.paper] and not plain
 
     def deviation(self, between: float = math.nan) -> float | None:
-        """The printed standard deviation over folds, or what stands for it; None where the paper prints a standard error.
+        """The printed standard deviation over folds, or what stands for it; None where the paper
+        prints a standard error.
 
-        For the EM-Log paper's one start it is `between`, a quarter of the range of our starts, an eighth of a point at least: a
-        figure that lies in their range is within two of it.
+        For the EM-Log paper's one start it is `between`, a quarter of the range of our starts, an
+        eighth of a point at least: a figure that lies in their range is within two of it.
         """
         if self.paper == "competitive-neurons":
             return None
@@ -89,7 +95,9 @@ class Cell:
         return None if deviation is None else (ours - self.error) / deviation
 
     def standard_errors(self, ours: float, standard_error: float) -> float | None:
-        """How many standard errors of the difference our mean, which has this standard error, lies above the published one."""
+        """How many standard errors of the difference our mean, which has this standard error, lies
+        above the published one.
+        """
         if self.standard_error is None:
             return None
         return (ours - self.error) / math.hypot(
@@ -98,7 +106,9 @@ class Cell:
 
 
 def verdict(away: float) -> str:
-    """Say whether a difference in deviations or standard errors is "within" the limit, "lower" or "higher"."""
+    """Say whether a difference in deviations or standard errors is "within" the limit, "lower" or
+    "higher".
+    """
     return "higher" if away > LIMIT else "lower" if away < -LIMIT else "within"
 
 

@@ -1,4 +1,6 @@
-"""Hidden layers of the baselines that two papers name: spherical kernels in the units of the data."""
+"""Hidden layers of the baselines that two papers name: spherical kernels in the units of the
+data.
+"""
 
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +16,9 @@ from kernelpool.training.shared_kernel import Settings
 
 
 def mixture(means: np.ndarray, variance: Any, covariance_type: str = "spherical") -> Any:
-    """A mixture of equal weights with one variance, in the form that `EMLogClassifier` takes as `init`."""
+    """A mixture of equal weights with one variance, in the form that `EMLogClassifier` takes as
+    `init`.
+    """
     n, d = means.shape
     covariances = np.full(n, variance)
     if covariance_type == "full":

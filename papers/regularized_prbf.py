@@ -1,23 +1,25 @@
 """Tables 1-4 of the regularized-PRBF paper, rerun.
 
-C. Constantinopoulos, M. K. Titsias and A. Likas, "A Bayesian regularization method for the probabilistic RBF network",
-section 4.
+C. Constantinopoulos, M. K. Titsias and A. Likas, "A Bayesian regularization method for the
+probabilistic RBF network", section 4.
 
-Printed: five-fold cross-validation; every strength from the same start; strengths in multiples of N / (K M); 100 sweeps of EM
-suffice. Its satimage is taken to be the five-dimensional one of the authors' other paper.
+Printed: five-fold cross-validation; every strength from the same start; strengths in multiples of N
+/ (K M); 100 sweeps of EM suffice. Its satimage is taken to be the five-dimensional one of the
+authors' other paper.
 
 ======================  ======================================================================================================
 left open               ours
 ======================  ======================================================================================================
-kernels                 spherical, as in the authors' other paper
-start                   as there: rows of a class at random, its mean variance, equal mixing. Numbers of kernels that are not a
-                        multiple of the classes (satimage, 9 and 15) are dealt out as evenly as it goes, larger classes first
-end of training         100 sweeps; of these the one with the highest objective counts, since (29) may lower it
-scale of the features   as in the authors' other paper
-priors that vanish      (29) below zero is set to zero; a class whose whole column would vanish keeps its maximum-likelihood
+kernels                 spherical, as in the authors' other paper start                   as there:
+rows of a class at random, its mean variance, equal mixing. Numbers of kernels that are not a
+                        multiple of the classes (satimage, 9 and 15) are dealt out as evenly as it
+                        goes, larger classes first
+end of training         100 sweeps; of these the one with the highest objective counts, since (29)
+may lower it scale of the features   as in the authors' other paper priors that vanish      (29)
+below zero is set to zero; a class whose whole column would vanish keeps its maximum-likelihood
                         column for that sweep
-splits and starts       `REPEATS` of both, seeds fixed; the paper has one
-step of delta in (29)   every reading (`Overlap(step=...)`) is run; the tables show `STEP`, the others stand beside it
+splits and starts       `REPEATS` of both, seeds fixed; the paper has one step of delta in (29)
+every reading (`Overlap(step=...)`) is run; the tables show `STEP`, the others stand beside it
 ======================  ======================================================================================================
 """
 
@@ -61,7 +63,9 @@ QUICK = (("ionosphere", 4), ("ionosphere", 8), ("pima", 6), ("phoneme", 8), ("sa
 
 
 def units(quick: bool = False) -> list[Unit]:
-    """A unit is a column of a table under every reading: one data set, one number of kernels, five folds."""
+    """A unit is a column of a table under every reading: one data set, one number of kernels, five
+    folds.
+    """
     repeats, chosen = (1, list(QUICK)) if quick else (REPEATS, columns(NAME))
     return [
         Unit(NAME, dataset, kernels, repeat)
@@ -71,7 +75,9 @@ def units(quick: bool = False) -> list[Unit]:
 
 
 def work(unit: Unit) -> list[Record]:
-    """Test errors of every strength under every reading, fold by fold, and how the objective went."""
+    """Test errors of every strength under every reading, fold by fold, and how the objective
+    went.
+    """
     assert unit.kernels is not None
     found: list[Record] = []
     for fold in folds(unit.dataset, unit.repeat):
@@ -104,7 +110,9 @@ def networks(
     step: str = STEP,
     **kwargs: Any,
 ) -> list[SharedKernelClassifier]:
-    """One fold of a column, a network a strength, all from the same start; `kwargs` change the training."""
+    """One fold of a column, a network a strength, all from the same start; `kwargs` change the
+    training.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", UnfinishedWarning
@@ -130,9 +138,11 @@ def errors(fold: Fold, kernels: int, **kwargs: Any) -> list[tuple[str, float]]:
 
 
 def readings(records: Iterable[Record]) -> list[Row]:
-    """Every cell under every reading: our error beside the paper's, and how the objective went, means over folds and repeats.
+    """Every cell under every reading: our error beside the paper's, and how the objective went,
+    means over folds and repeats.
 
-    The objective is that of the best sweep, per row, less the best of any reading in the same fold: zero is the highest.
+    The objective is that of the best sweep, per row, less the best of any reading in the same fold:
+    zero is the highest.
     """
     by_key: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     best: dict[tuple[Any, ...], float] = {}

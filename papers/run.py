@@ -3,16 +3,16 @@
     from papers.run import run
     run(out="reproduction")
 
-Units of work go through a pool of processes with one BLAS thread each and are kept as they finish, so that an interrupted
-run can be resumed. The folder then holds
+Units of work go through a pool of processes with one BLAS thread each and are kept as they finish,
+so that an interrupted run can be resumed. The folder then holds
 
 ====================  ====================================================================================================
-``results.csv``       one row a published cell: the paper's figure, ours with its spread, the difference in deviations
-``readings.csv``      the regularized-PRBF tables under every reading of its equation (29)
-``comparison.csv``    our best automatic setting beside scikit-learn's classifiers
+``results.csv``       one row a published cell: the paper's figure, ours with its spread, the
+difference in deviations ``readings.csv``      the regularized-PRBF tables under every reading of
+its equation (29) ``comparison.csv``    our best automatic setting beside scikit-learn's classifiers
 ``run.json``          when, how long, with which versions; data sets that could not be found
-``index.md``          all of it on one page, with the papers' figures redrawn (``*.png``, their captions in ``figures.json``)
-``units.jsonl``       the finished units
+``index.md``          all of it on one page, with the papers' figures redrawn (``*.png``, their
+captions in ``figures.json``) ``units.jsonl``       the finished units
 ====================  ====================================================================================================
 """
 
@@ -44,9 +44,13 @@ TABLES: dict[str, Experiment] = {
 
 REPEATED = (shared_kernels.NAME, regularized_prbf.NAME)
 REPEATS = 1
-"""Splits and starts of these two unless more are asked for; the papers have one, the recorded tables five."""
+"""Splits and starts of these two unless more are asked for; the papers have one, the recorded
+tables five.
+"""
 ALL = "all"
-"""Everything, the comparison included, which nobody published and is else run by its own name only."""
+"""Everything, the comparison included, which nobody published and is else run by its own name
+only.
+"""
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished units, of all units, and the name of the last one."""
@@ -83,7 +87,8 @@ class Results:
                     )
                     if n.run:
                         lines.append(
-                            f"  {what}: {n.within} of {n.run} within two {unit}, {n.lower} lower, {n.higher} higher"
+                            f"  {what}: {n.within} of {n.run} within two {unit}, {n.lower} lower, "
+                            f"{n.higher} higher"
                         )
         lines += [f"{name}: skipped. {reason}" for name, reason in self.skipped.items()]
         return "\n".join([*lines, str(self.out / "index.md")])
@@ -116,12 +121,13 @@ def run(
     out : path, default="reproduction"
         Folder to write to.
     resume : bool, default=True
-        Resume an earlier run in `out`. Units of another version, another protocol or other data are run anew.
+        Resume an earlier run in `out`. Units of another version, another protocol or other data are
+        run anew.
     n_jobs : int, default=2
         Processes.
     progress : bool or callable, default=True
-        Whether to print how far the run has come to stderr; or a function of the number of finished units, of all units, and
-        the name of the last one.
+        Whether to print how far the run has come to stderr; or a function of the number of finished
+        units, of all units, and the name of the last one.
     figures : bool, default=True
         Whether to redraw the papers' figures for the page; needs matplotlib.
     repeats : int

@@ -1,26 +1,26 @@
 """Tables I-V of the shared-kernel paper, rerun.
 
-M. K. Titsias and A. C. Likas, "Shared kernel models for class conditional density estimation", IEEE Transactions on Neural
-Networks 12(5), 2001, section IV.
+M. K. Titsias and A. C. Likas, "Shared kernel models for class conditional density estimation", IEEE
+Transactions on Neural Networks 12(5), 2001, section IV.
 
-Printed: five-fold cross-validation that keeps the shares of the classes; spherical kernels, as many for each class; kernels of
-a class start at training rows of that class; every degree of sharing from the same start; the average (38) over the five
-degrees; RBF is Netlab's two-stage network.
+Printed: five-fold cross-validation that keeps the shares of the classes; spherical kernels, as many
+for each class; kernels of a class start at training rows of that class; every degree of sharing
+from the same start; the average (38) over the five degrees; RBF is Netlab's two-stage network.
 
 ======================  ======================================================================================================
 left open               ours
 ======================  ======================================================================================================
-start variance          the mean variance of the class that owns the kernel
-start of the mixing     equal shares
-end of training         plain EM until a sweep adds less than 1e-6 to (31) per row, 200 sweeps at most
-scale of the features   standardized by the training rows; satimage's five axes are left as discriminant analysis gives them
-kernels without rows    kept in place; no variance below 1e-6 of the data's
-splits and starts       `REPEATS` of both, seeds fixed; the paper has one
+start variance          the mean variance of the class that owns the kernel start of the mixing
+equal shares end of training         plain EM until a sweep adds less than 1e-6 to (31) per row, 200
+sweeps at most scale of the features   standardized by the training rows; satimage's five axes are
+left as discriminant analysis gives them kernels without rows    kept in place; no variance below
+1e-6 of the data's splits and starts       `REPEATS` of both, seeds fixed; the paper has one
 ======================  ======================================================================================================
 
-Netlab's `rbftrain` takes the centers of a spherical mixture fitted by EM, but not its widths: every variance becomes the
-largest squared distance between two centers (its manual says so). The output layer is linear least squares. With the
-mixture's own widths the row cannot be reproduced: see `variations.py`.
+Netlab's `rbftrain` takes the centers of a spherical mixture fitted by EM, but not its widths: every
+variance becomes the largest squared distance between two centers (its manual says so). The output
+layer is linear least squares. With the mixture's own widths the row cannot be reproduced: see
+`variations.py`.
 """
 
 import warnings
@@ -88,7 +88,9 @@ def units(quick: bool = False) -> list[Unit]:
 
 
 def work(unit: Unit) -> list[Record]:
-    """Test errors of the RBF network, of every degree of sharing and of their average, fold by fold."""
+    """Test errors of the RBF network, of every degree of sharing and of their average, fold by
+    fold.
+    """
     assert unit.kernels is not None
     found: list[Record] = []
     for fold in folds(unit.dataset, unit.repeat):

@@ -1,8 +1,9 @@
 """Star-shaped kernels of the minimal-network paper: indicators of sets given by their gauges.
 
-M. A. Kraaijveld and R. P. W. Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991. A set S is
-star-shaped if x in S implies cx in S for all c <= 1 (the paper prints c >= 1). Its gauge is the factor by which S must grow to reach
-a point: ``lambda u: np.abs(u).max(axis=1)`` is a cube. Use it as ``ParzenClassifier(StarShaped(gauge, d))``.
+M. A. Kraaijveld and R. P. W. Duin, "Generalization capabilities of minimal kernel-based networks",
+IJCNN 1991. A set S is star-shaped if x in S implies cx in S for all c <= 1 (the paper prints c >=
+1). Its gauge is the factor by which S must grow to reach a point: ``lambda u:
+np.abs(u).max(axis=1)`` is a cube. Use it as ``ParzenClassifier(StarShaped(gauge, d))``.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,10 @@
 """From the records of finished units to figures beside the published ones: plain data, no layout.
 
-The papers of shared and regularized kernels print one run of five folds: `ours` is the mean over all folds of all repeats,
-`spread` the standard deviation over the five folds of a repeat, averaged over the repeats (what the paper prints beside its
-error), and `between` the standard deviation over repeats of a five-fold mean (how far one run of five folds may lie off).
-For competitive neurons a repeat is a trial, and `spread` the standard error of the mean over the trials.
+The papers of shared and regularized kernels print one run of five folds: `ours` is the mean over
+all folds of all repeats, `spread` the standard deviation over the five folds of a repeat, averaged
+over the repeats (what the paper prints beside its error), and `between` the standard deviation over
+repeats of a five-fold mean (how far one run of five folds may lie off). For competitive neurons a
+repeat is a trial, and `spread` the standard error of the mean over the trials.
 """
 
 import csv
@@ -33,17 +34,21 @@ FIELDS = (
     "verdict",
     "verdict_in_standard_errors",
 )
-"""Columns of `results.csv`. `deviations` and `standard_errors` are the difference in units of `published`, positive where our
-error is higher; `verdict` goes by printed deviations where there are any, else by standard errors; `own` is "yes" for a method
-that the paper proposes and "no" for its baselines; `higher_alone` says of how many repeats, each one run of five folds as in
-the paper, the error is higher by more than two deviations."""
+"""Columns of `results.csv`. `deviations` and `standard_errors` are the difference in units of
+`published`, positive where our error is higher; `verdict` goes by printed deviations where there
+are any, else by standard errors; `own` is "yes" for a method that the paper proposes and "no" for
+its baselines; `higher_alone` says of how many repeats, each one run of five folds as in the paper,
+the error is higher by more than two deviations.
+"""
 
 WORDS = (*KEY_FIELDS, "step", "own", "verdict", "verdict_in_standard_errors")
 COMPARED = ("error", "log_loss", "calibration", "fit_seconds", "predict_seconds")
 
 
 class Counts(NamedTuple):
-    """How many cells there are, were run, and lie within two units, lower by more, and higher by more."""
+    """How many cells there are, were run, and lie within two units, lower by more, and higher by
+    more.
+    """
 
     cells: int
     run: int
@@ -132,7 +137,9 @@ def count(rows: Iterable[Row], field: str = "verdict") -> Counts:
 
 
 def compared(records: Iterable[Record]) -> list[Row]:
-    """Means over the folds of each data set and method, and the standard deviation of the error over them."""
+    """Means over the folds of each data set and method, and the standard deviation of the error
+    over them.
+    """
     by_cell: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for r in records:
         by_cell[r["dataset"], r["method"]].append(r)

@@ -1,11 +1,12 @@
-"""What the higher cells depend on: the columns they lie in, rerun with one choice changed at a time.
+"""What the higher cells depend on: the columns they lie in, rerun with one choice changed at a
+time.
 
     python -m papers.variations [repeats] [file.csv]
 
-Prints for each group of cells the mean published error and ours, under the protocol of the tables and under each variation,
-how many cells are higher by more than two deviations, and how far single runs of five folds lie apart; the RBF row with
-Netlab's widths and with the mixture's own; and satimage in five and in 36 dimensions. Nothing of it feeds back
-into the protocol.
+Prints for each group of cells the mean published error and ours, under the protocol of the tables
+and under each variation, how many cells are higher by more than two deviations, and how far single
+runs of five folds lie apart; the RBF row with Netlab's widths and with the mixture's own; and
+satimage in five and in 36 dimensions. Nothing of it feeds back into the protocol.
 """
 
 import sys
@@ -29,7 +30,9 @@ from .summary import write_csv
 
 @dataclass(frozen=True)
 class Variation:
-    """One choice changed: words for the training, the scale of the features, or the width of the start."""
+    """One choice changed: words for the training, the scale of the features, or the width of the
+    start.
+    """
 
     name: str
     kwargs: dict[str, Any] = field(default_factory=dict)
@@ -146,7 +149,9 @@ def widths(dataset: str) -> Iterator[Row]:
 
 
 def satimage() -> Iterator[Row]:
-    """The first columns of the regularized paper's Table 2 with five features and with all 36, standardized."""
+    """The first columns of the regularized paper's Table 2 with five features and with all 36,
+    standardized.
+    """
     for kernels in ("6", "9"):
         wanted = [
             c

@@ -25,7 +25,9 @@ def family(request):
 
 @pytest.fixture
 def blobs():
-    """Three overlapping classes in three dimensions, each of two parts, with features of unequal scale."""
+    """Three overlapping classes in three dimensions, each of two parts, with features of unequal
+    scale.
+    """
     rng = np.random.default_rng(7)
     y = np.repeat([0, 1, 2], [120, 100, 80])
     part = rng.integers(2, size=len(y))

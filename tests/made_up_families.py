@@ -28,7 +28,9 @@ class CenterSums(KernelSums):
 
 
 class Unit(Kernel):
-    """Gaussians of width one, written as an exponential family that knows nothing of `Gaussian`: phi(x) = x."""
+    """Gaussians of width one, written as an exponential family that knows nothing of `Gaussian`:
+    phi(x) = x.
+    """
 
     name = "unit"
     equivariant = False
@@ -136,7 +138,9 @@ MADE_UP = {"twin": Twin, "unit": Unit}
 
 
 def some_kernels(kernel, n_kernels, d, seed=0):
-    """Kernels of any family, not like each other: placed at random rows, then moved in the family's coordinates."""
+    """Kernels of any family, not like each other: placed at random rows, then moved in the family's
+    coordinates.
+    """
     rng = np.random.default_rng(seed)
     groups = [(rng.normal(size=(n_kernels, d)), rng.normal(size=(50, d)), np.ones(50))]
     placed = kernel.place(groups)

@@ -1,11 +1,15 @@
-"""The published equations, computed row by row with SciPy's densities: slow, plain, and written apart from the library."""
+"""The published equations, computed row by row with SciPy's densities: slow, plain, and written
+apart from the library.
+"""
 
 import numpy as np
 from scipy.stats import multivariate_normal
 
 
 def matrices(covariance, family, n_kernels, d):
-    """Covariances of any family as full matrices, (M, d, d), told by their shape; `family` settles what shapes leave open."""
+    """Covariances of any family as full matrices, (M, d, d), told by their shape; `family` settles
+    what shapes leave open.
+    """
     covariance = np.asarray(covariance)
     if covariance.shape == (n_kernels,):
         return covariance[:, None, None] * np.eye(d)

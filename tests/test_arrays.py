@@ -53,7 +53,9 @@ def test_responsibilities_of_rows_out_of_the_range_of_exp(library, odd, at):
 @pytest.mark.parametrize("odd", [None, -5000.0, -400.0, 800.0])
 @pytest.mark.parametrize("at", [0, 1])
 def test_logarithms_of_sums_out_of_the_range_of_exp(library, odd, at):
-    """As above; and one kernel, the only one of its class, is so far off that the class vanishes beside the other."""
+    """As above; and one kernel, the only one of its class, is so far off that the class vanishes
+    beside the other.
+    """
     a = np.random.default_rng(0).normal(size=(4, 640))
     a[3, 17] = -2000.0
     if odd is not None:

@@ -27,7 +27,8 @@ def test_max_iter_makes_that_many_steps():
     assert fit.outcome is Outcome.MAX_ITER
     change = 0.5**4 - 0.5**6
     assert fit.sentence(3) == (
-        f"EM stopped after max_iter=3 sweeps; the objective was still rising by {change:.2g} per row. Raise max_iter, or tol."
+        f"EM stopped after max_iter=3 sweeps; the objective was still rising by {change:.2g} per "
+        f"row. Raise max_iter, or tol."
     )
 
 
@@ -86,7 +87,9 @@ def test_callback_stops_and_interrupt_keeps_what_there_is():
 
 
 def test_repair_is_asked_when_settled_and_judged():
-    """Two peaks: plain steps settle at the lower one; a repair that shows the higher one is taken, another is not."""
+    """Two peaks: plain steps settle at the lower one; a repair that shows the higher one is taken,
+    another is not.
+    """
 
     def sweep(x):
         goal, height = (0.0, 0.0) if x < 5 else (10.0, 1.0)
@@ -102,7 +105,9 @@ def test_repair_is_asked_when_settled_and_judged():
 
 
 def test_squarem_reaches_a_linear_fixed_point_at_once():
-    """With one rate of convergence, squared extrapolation finds the fixed point from two steps (limit permitting)."""
+    """With one rate of convergence, squared extrapolation finds the fixed point from two steps
+    (limit permitting).
+    """
     np = pytest.importorskip("numpy")
     goal, rate = np.array([1.0, -2.0]), 0.4
     accelerator = Squarem(lambda x: x, lambda x, like: x)

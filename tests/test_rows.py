@@ -34,7 +34,9 @@ def test_a_block_keeps_as_much_as_it_has_room_for_and_one_version_of_each():
 
 
 def test_blocks_of_wide_rows_stay_within_their_bytes():
-    """Full kernels of a thousand features make half a million numbers a row: 32 rows at a time, 128 MB, not 512 and 2 GB."""
+    """Full kernels of a thousand features make half a million numbers a row: 32 rows at a time, 128
+    MB, not 512 and 2 GB.
+    """
     assert ArrayRows(np.ones((1000, 2)), width=501_500).block_rows <= 32
     assert (
         ArrayRows(np.ones((1000, 2)), width=5_000).block_rows * 5_000 * 8 <= in_memory.BLOCK_BYTES
@@ -115,7 +117,9 @@ def fault(task, wrong):
 
 
 def test_a_sweep_within_a_sweep_does_not_wait_for_ever():
-    """A block that asks rows of its own: all threads of the pool may be taken by the outer sweep."""
+    """A block that asks rows of its own: all threads of the pool may be taken by the outer
+    sweep.
+    """
     inner = ArrayRows(np.ones((40_000, 2)), n_jobs=2)
     outer = ArrayRows(np.ones((40_000, 2)), n_jobs=2)
     assert outer.total(lambda block: len(block.x) * inner.total(counted)[0] / 40_000) == 40_000

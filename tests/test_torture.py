@@ -37,7 +37,9 @@ def test_kills_in_mid_write_leave_a_whole_file():
 
 @pytest.mark.parametrize("i", [421, 1277])
 def test_problems_that_once_fell(i):
-    """float32 rows at 1e34 with weights from 5e-4 to 1e30, and float32 rows that are denormal numbers."""
+    """float32 rows at 1e34 with weights from 5e-4 to 1e30, and float32 rows that are denormal
+    numbers.
+    """
     rng = np.random.default_rng([0, i])
     x, y, weight = torture.problem(rng, ordinary=False)
     makers = torture.estimators(rng)

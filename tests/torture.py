@@ -1,10 +1,12 @@
-"""Attacks by the thousand: hostile problems, damaged files, kills in mid-write. `make torture` runs them all.
+"""Attacks by the thousand: hostile problems, damaged files, kills in mid-write. `make torture` runs
+them all.
 
     python tests/torture.py --problems 10000 --files 100000 --kills 100
 
-A problem passes if the fit ends with probabilities that are finite and sum to one, densities without NaN, kernel posteriors
-that sum to one and a history that never falls (a regressor: with finite answers); or with an error that names what is wrong
-(`KernelpoolError`, or scikit-learn's own validation). Beside it stand scikit-learn's mixtures, one a class, on the same rows.
+A problem passes if the fit ends with probabilities that are finite and sum to one, densities
+without NaN, kernel posteriors that sum to one and a history that never falls (a regressor: with
+finite answers); or with an error that names what is wrong (`KernelpoolError`, or scikit-learn's own
+validation). Beside it stand scikit-learn's mixtures, one a class, on the same rows.
 """
 
 import argparse
@@ -88,7 +90,9 @@ def estimators(rng):
 
 
 def problem(rng, ordinary):
-    """Rows, labels and weights such as nobody should have; scales within reason where `ordinary`."""
+    """Rows, labels and weights such as nobody should have; scales within reason where
+    `ordinary`.
+    """
     n, d, n_classes = int(rng.integers(4, 120)), int(rng.integers(1, 7)), int(rng.integers(2, 5))
     y = rng.integers(n_classes, size=n)
     y[: min(n, 2)] = [0, 1][: min(n, 2)]
@@ -188,7 +192,9 @@ def attack(name, make, x, y, weight):
 
 
 def rivals(x, y, weight):
-    """Whether scikit-learn's mixtures, one a class, end with probabilities; they know no weights."""
+    """Whether scikit-learn's mixtures, one a class, end with probabilities; they know no
+    weights.
+    """
     del weight
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -212,7 +218,8 @@ def rivals(x, y, weight):
 def hostile_problems(n, seed=0, say=print, first=0, only=()):
     """(problems, failures, those of ordinary scale, problems that scikit-learn took, its failures).
 
-    Problem i is the same whatever is run before it: `first` goes on where an earlier run ended. `only` are names of estimators.
+    Problem i is the same whatever is run before it: `first` goes on where an earlier run ended.
+    `only` are names of estimators.
     """
     counts, failures = Counter(), []
     for i in range(first, first + n):
@@ -229,7 +236,8 @@ def hostile_problems(n, seed=0, say=print, first=0, only=()):
             counts["failures", ordinary] += 1
             failures.append((i, wrong))
             say(
-                f"problem {i} ({'ordinary' if ordinary else 'extreme'} scale): {wrong.strip().splitlines()[-1]}"
+                f"problem {i} ({'ordinary' if ordinary else 'extreme'} scale): "
+                f"{wrong.strip().splitlines()[-1]}"
             )
         taken = rivals(x, y, weight)
         if taken is not None:
@@ -239,7 +247,9 @@ def hostile_problems(n, seed=0, say=print, first=0, only=()):
 
 
 def damaged_files(n, seed=0, say=print):
-    """(files, failures): damaged model files of every kind, refused with `ModelFileError` or loaded and used."""
+    """(files, failures): damaged model files of every kind, refused with `ModelFileError` or loaded
+    and used.
+    """
     from app.files.test_fuzz import FUZZED, fuzzed
 
     refused = loaded = 0
@@ -253,7 +263,9 @@ def damaged_files(n, seed=0, say=print):
 
 
 def kills(n, seed=0):
-    """Kills in mid-write after which the file is neither the old nor the new one; None are allowed."""
+    """Kills in mid-write after which the file is neither the old nor the new one; None are
+    allowed.
+    """
     from zoo import example
 
     rng, broken = np.random.default_rng(seed), 0
@@ -297,7 +309,8 @@ def main():
         wrong += len(failures)
         for ordinary, words in ((True, "ordinary"), (False, "extreme")):
             print(
-                f"| hostile problems, {words} scales | {counts['problems', ordinary]:,} | {counts['failures', ordinary]} | "
+                f"| hostile problems, {words} scales | {counts['problems', ordinary]:,} | "
+                f"{counts['failures', ordinary]} | "
                 f"{counts['rival failed', ordinary]} of {counts['rival', ordinary]:,} |"
             )
     if asked.files:

@@ -1,5 +1,5 @@
-"""Every classifier, with settings that fit in a fraction of a second, and one small table for all of them;
-then examples of every kind of model that a file or a graph may hold. Each is fitted once.
+"""Every classifier, with settings that fit in a fraction of a second, and one small table for all
+of them; then examples of every kind of model that a file or a graph may hold. Each is fitted once.
 """
 
 import warnings

@@ -1,18 +1,20 @@
 """Loaders of the papers' data sets, as scikit-learn's Bunch.
 
-Nothing is imputed or rescaled; rows come in their source's order; classes are 0, 1, .... The module `sources` says where the
-files are looked for. A set that cannot be found raises `MissingDatasetError`, which names the places and what each said.
+Nothing is imputed or rescaled; rows come in their source's order; classes are 0, 1, .... The module
+`sources` says where the files are looked for. A set that cannot be found raises
+`MissingDatasetError`, which names the places and what each said.
 
 Every loader takes the words that scikit-learn's own take:
 
 =====================  =====================================================================================
-`return_X_y`           return ``(data, target)`` instead of a Bunch
-`as_frame`             data as a pandas DataFrame, target as a Series, and both in the Bunch's ``frame``
-`download_if_missing`  whether OpenML may be asked
+`return_X_y`           return ``(data, target)`` instead of a Bunch `as_frame`             data as a
+pandas DataFrame, target as a Series, and both in the Bunch's ``frame`` `download_if_missing`
+whether OpenML may be asked
 =====================  =====================================================================================
 
-and returns a Bunch with ``data``, ``target``, ``feature_names``, ``target_names``, ``DESCR``, ``source`` (where the rows came
-from, in words) and ``filename`` (the file, or None where there is not exactly one).
+and returns a Bunch with ``data``, ``target``, ``feature_names``, ``target_names``, ``DESCR``,
+``source`` (where the rows came from, in words) and ``filename`` (the file, or None where there is
+not exactly one).
 """
 
 from typing import Any, Literal
@@ -46,9 +48,10 @@ def load_satimage(
 ) -> Any:
     """Satimage: what covers the ground (6435 rows, 36 features, 6 classes; 6430 rows from OpenML).
 
-    With ``dims=5`` the 36 features are projected onto the five axes of linear discriminant analysis, fitted on all rows as
-    ELENA did (so that test folds leak into the axes, in the papers too), and left on its own scale: unit variance within
-    classes. Standardizing these axes would undo that, and spoil the data for spherical kernels.
+    With ``dims=5`` the 36 features are projected onto the five axes of linear discriminant
+    analysis, fitted on all rows as ELENA did (so that test folds leak into the axes, in the papers
+    too), and left on its own scale: unit variance within classes. Standardizing these axes would
+    undo that, and spoil the data for spherical kernels.
     """
     if dims not in (36, 5):
         raise KernelpoolError(f"dims must be 36 or 5; got {dims!r}.")
@@ -70,8 +73,8 @@ def load_pima(
 ) -> Any:
     """Pima: diabetes within five years (768 rows, 8 features, 2 classes).
 
-    Missing values are zeros, as in the source and the papers, or with ``missing="nan"`` NaN: in glucose (5 rows), pressure
-    (35), triceps (227), insulin (374) and mass (11).
+    Missing values are zeros, as in the source and the papers, or with ``missing="nan"`` NaN: in
+    glucose (5 rows), pressure (35), triceps (227), insulin (374) and mass (11).
     """
     if missing not in ("zero", "nan"):
         raise KernelpoolError(f"missing must be 'zero' or 'nan'; got {missing!r}.")
@@ -81,7 +84,8 @@ def load_pima(
     counts = dict(zip(sets.PIMA_MISSING, zero.sum(axis=0).tolist(), strict=True))
     if counts != sets.PIMA_MISSING:
         raise KernelpoolError(
-            f"Zeros in pima must number {sets.PIMA_MISSING}; got {counts} ({found.source}). Replace the file."
+            f"Zeros in pima must number {sets.PIMA_MISSING}; got {counts} ({found.source}). "
+            f"Replace the file."
         )
     if missing == "nan":
         found.data[:, columns] = np.where(zero, np.nan, found.data[:, columns])
@@ -91,7 +95,9 @@ def load_pima(
 def load_ionosphere(
     *, return_X_y: bool = False, as_frame: bool = False, download_if_missing: bool = True
 ) -> Any:
-    """Ionosphere: does the radar return show structure (351 rows, 34 features, 2 classes); feature a02 is constant."""
+    """Ionosphere: does the radar return show structure (351 rows, 34 features, 2 classes); feature
+    a02 is constant.
+    """
     found = find(sets.IONOSPHERE, download_if_missing)
     return _bunch(sets.IONOSPHERE, found, return_X_y, as_frame)
 
@@ -99,13 +105,17 @@ def load_ionosphere(
 def load_bupa(
     *, return_X_y: bool = False, as_frame: bool = False, download_if_missing: bool = True
 ) -> Any:
-    """Bupa: liver disorders (345 rows, 6 features, 2 classes); the class is really a train/test marker."""
+    """Bupa: liver disorders (345 rows, 6 features, 2 classes); the class is really a train/test
+    marker.
+    """
     found = find(sets.BUPA, download_if_missing)
     return _bunch(sets.BUPA, found, return_X_y, as_frame)
 
 
 def load_wdbc(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """WDBC: breast tumors (569 rows, 30 features; 0 is malignant). Comes with scikit-learn, so it is always there."""
+    """WDBC: breast tumors (569 rows, 30 features; 0 is malignant). Comes with scikit-learn, so it
+    is always there.
+    """
     bunch = load_breast_cancer()
     dataset = sets.wdbc(tuple(bunch.feature_names), bunch.DESCR)
     found = Found(bunch.data, bunch.target, "scikit-learn's load_breast_cancer", None)
@@ -119,7 +129,9 @@ def load_ripley(
     as_frame: bool = False,
     download_if_missing: bool = True,
 ) -> Any:
-    """Ripley's synthetic problem: his 250 training rows or his 1000 test rows (2 features). See also `make_ripley`."""
+    """Ripley's synthetic problem: his 250 training rows or his 1000 test rows (2 features). See
+    also `make_ripley`.
+    """
     if subset not in ("train", "test"):
         raise KernelpoolError(f"subset must be 'train' or 'test'; got {subset!r}.")
     dataset = sets.KNOWN[f"ripley_{subset}"]
@@ -129,9 +141,10 @@ def load_ripley(
 def missing_reason(name: str, *, download_if_missing: bool = False) -> str | None:
     """Why a data set cannot be loaded here, in one line that says how to get it; None where it can.
 
-    For tests and long runs that would rather skip a set than fail. `name` is phoneme, satimage, pima, ionosphere, bupa, wdbc,
-    ripley_train or ripley_test. OpenML is left alone unless `download_if_missing`, so that asking takes no network. A file that
-    is there but wrong still raises.
+    For tests and long runs that would rather skip a set than fail. `name` is phoneme, satimage,
+    pima, ionosphere, bupa, wdbc, ripley_train or ripley_test. OpenML is left alone unless
+    `download_if_missing`, so that asking takes no network. A file that is there but wrong still
+    raises.
 
     >>> from papers.data import missing_reason
     >>> missing_reason("wdbc") is None  # comes with scikit-learn

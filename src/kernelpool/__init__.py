@@ -1,6 +1,7 @@
 """Classifiers that pool kernels: shared Gaussian mixtures that know their densities.
 
-Names are imported on first use (PEP 562), so that `kernelpool --help` does not wait for scikit-learn.
+Names are imported on first use (PEP 562), so that `kernelpool --help` does not wait for
+scikit-learn.
 """
 
 from importlib import import_module

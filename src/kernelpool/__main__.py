@@ -22,7 +22,8 @@ def main(arguments: list[str] | None = None) -> int:
         demo.run(given[-1] if len(given) > 1 else demo.FOLDER)
         return 0
     print(
-        f"The command line needs {', '.join(missing)}: pip install '.[cli]' in kernelpool's folder.\n"
+        f"The command line needs {', '.join(missing)}: pip install '.[cli]' in kernelpool's "
+        f"folder.\n"
         "`kernelpool demo` runs without it.",
         file=sys.stderr,
     )

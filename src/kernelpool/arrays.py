@@ -1,8 +1,8 @@
 """The one module that knows array libraries.
 
-Everything else asks an array for its namespace and then speaks the array API standard, so NumPy, torch and any
-conforming library run the same lines. Where a library can do better than the standard asks (work in place), it is
-done here and nowhere else.
+Everything else asks an array for its namespace and then speaks the array API standard, so NumPy,
+torch and any conforming library run the same lines. Where a library can do better than the standard
+asks (work in place), it is done here and nowhere else.
 """
 
 import math
@@ -69,13 +69,17 @@ def _fields_of(record: type) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True)
 class Float64:
-    """An array, or record of arrays, that `match_array` moves to another library or device and leaves in float64."""
+    """An array, or record of arrays, that `match_array` moves to another library or device and
+    leaves in float64.
+    """
 
     value: Any
 
 
 def match_array(value: Any, like: Array) -> Any:
-    """`value`, an array or a record or tuple of arrays, in the library, device and float type of `like`."""
+    """`value`, an array or a record or tuple of arrays, in the library, device and float type of
+    `like`.
+    """
     if on_accelerator(like):
         return _upload(value, like)
     if isinstance(value, Float64):
@@ -111,7 +115,9 @@ HOST_DEVICES = ("cpu",)
 
 
 def on_accelerator(a: Array) -> bool:
-    """Whether `a` lives on a device of its own, where a launch takes longer than small arrays and a copy makes it wait."""
+    """Whether `a` lives on a device of its own, where a launch takes longer than small arrays and a
+    copy makes it wait.
+    """
     return is_torch_array(a) and a.device.type not in HOST_DEVICES
 
 
@@ -145,7 +151,9 @@ def _with_arrays(value: Any, arrays: Iterator[Array]) -> Any:
 def _in_one_copy(
     value: Any, chosen: Callable[[Array], bool], move: Callable[[list[Array]], Any], rest: Any
 ) -> Any:
-    """`value` with its `chosen` arrays moved at once, by `move` from a list to a list, and `rest` made of each other one."""
+    """`value` with its `chosen` arrays moved at once, by `move` from a list to a list, and `rest`
+    made of each other one.
+    """
     arrays = list(_arrays_in(value))
     flags = [chosen(a) for a in arrays]
     moved = iter(
@@ -166,7 +174,9 @@ def _is_card_float(a: Array) -> bool:
 
 
 def _upload(value: Any, like: Array) -> Any:
-    """`value` beside `like`, an array on an accelerator; all float arrays of the host by one copy."""
+    """`value` beside `like`, an array on an accelerator; all float arrays of the host by one
+    copy.
+    """
     if isinstance(value, Float64):
         return Float64(_upload(value.value, like[:0, ...].double()))
 
@@ -190,7 +200,9 @@ def _upload(value: Any, like: Array) -> Any:
 
 
 def to_host(value: Any) -> Any:
-    """What lives on an accelerator in `value`, an array or a record or tuple of arrays, as NumPy arrays, floats in float64."""
+    """What lives on an accelerator in `value`, an array or a record or tuple of arrays, as NumPy
+    arrays, floats in float64.
+    """
 
     def move(found: list[Array]) -> Any:
         vector = (
@@ -230,9 +242,11 @@ _thread_local = threading.local()
 
 
 def thread_scratch(name: str, shape: tuple[int, ...], like: Array) -> Array:
-    """Like `empty`, but memory of the calling thread that the next call with the same `name` returns again.
+    """Like `empty`, but memory of the calling thread that the next call with the same `name`
+    returns again.
 
-    Fresh pages cost as much as the sums that are written into them. Arrays of different names never overlap.
+    Fresh pages cost as much as the sums that are written into them. Arrays of different names never
+    overlap.
     """
     if not is_numpy_array(like):
         return empty(shape, like)
@@ -248,7 +262,9 @@ DEVICE_MEMORY = 4 << 30
 
 
 def device_memory(like: Array) -> int | None:
-    """Free bytes on the accelerator that holds `like`; None on a CPU, where blocks are cut for its caches instead."""
+    """Free bytes on the accelerator that holds `like`; None on a CPU, where blocks are cut for its
+    caches instead.
+    """
     if not on_accelerator(like):
         return None
     if like.device.type == "cuda":
@@ -267,7 +283,9 @@ def transpose_into(out: Array, x: Array) -> None:
 
 
 def clip(a: Array, low: float, high: float) -> Array:
-    """`a` between `low` and `high`; the standard's clip takes five times as long on small arrays."""
+    """`a` between `low` and `high`; the standard's clip takes five times as long on small
+    arrays.
+    """
     return np.clip(a, low, high) if is_numpy_array(a) else namespace(a).clip(a, min=low, max=high)
 
 
@@ -287,7 +305,9 @@ def matmul_into(out: Array, a: Array, b: Array) -> None:
 
 
 def multiply_pairs_into(out: Array, x: Array) -> None:
-    """The products of all pairs of rows of `x` (d, n), in the order of `triangle`, (d (d + 1) / 2, n)."""
+    """The products of all pairs of rows of `x` (d, n), in the order of `triangle`, (d (d + 1) / 2,
+    n).
+    """
     (d, n), whole = x.shape, (x.shape[0] + 1) // 2
     if is_numpy_array(out) and n:  # one call: between many small ones threads wait for each other
         ring = np.concatenate([x, x[: d // 2]])
@@ -310,7 +330,9 @@ def sum_squares_into(out: Array, x: Array) -> None:
 
 
 def safe_log(p: Array) -> Array:
-    """log p with log 0 = -inf and no warning: a probability of zero is a statement, not an accident."""
+    """log p with log 0 = -inf and no warning: a probability of zero is a statement, not an
+    accident.
+    """
     if is_numpy_array(p):
         with np.errstate(divide="ignore"):
             return np.log(
@@ -347,10 +369,11 @@ def responsibilities(
 ) -> tuple[Array, Array]:
     """Softmax over the kernels times the weight of the row, (M, n), and log sum exp, (n,).
 
-    What `make_log_joint` (M, n) makes is overwritten. Exponents too small for a normal number are raised to the smallest
-    normal one: denormal numbers make the product that follows 5-10 times slower, and what is added (1e-40 of a row) is far
-    below rounding. The largest exponent of a row is taken off only where exp would leave its range, which shows in the
-    sums: then everything is made once more. A few rows are looked at first, so that this seldom happens.
+    What `make_log_joint` (M, n) makes is overwritten. Exponents too small for a normal number are
+    raised to the smallest normal one: denormal numbers make the product that follows 5-10 times
+    slower, and what is added (1e-40 of a row) is far below rounding. The largest exponent of a row
+    is taken off only where exp would leave its range, which shows in the sums: then everything is
+    made once more. A few rows are looked at first, so that this seldom happens.
     """
     log_joint = make_log_joint()
     xp, n = namespace(log_joint), log_joint.shape[1]
@@ -372,9 +395,11 @@ def responsibilities(
 
 
 def exp_within_range(log_terms: Array) -> Array | None:
-    """exp(log_terms) (M, n), written over them, or None if the largest terms of some rows looked at leave the range of exp.
+    """exp(log_terms) (M, n), written over them, or None if the largest terms of some rows looked at
+    leave the range of exp.
 
-    Terms too small for a normal number are raised to the smallest normal one, see `responsibilities`.
+    Terms too small for a normal number are raised to the smallest normal one, see
+    `responsibilities`.
     """
     xp, n = namespace(log_terms), log_terms.shape[1]
     largest, smallest = _exponents(xp, log_terms.dtype)
@@ -388,12 +413,16 @@ def exp_within_range(log_terms: Array) -> Array | None:
 
 
 def without_overflow_warnings() -> Any:
-    """A context in which NumPy says nothing of infinities, for sums that `sums_within_range` judges afterwards."""
+    """A context in which NumPy says nothing of infinities, for sums that `sums_within_range` judges
+    afterwards.
+    """
     return np.errstate(over="ignore", invalid="ignore")
 
 
 def sums_within_range(sums: Array) -> bool:
-    """Whether sums of what `exp_within_range` returns are neither infinite nor made of what was raised."""
+    """Whether sums of what `exp_within_range` returns are neither infinite nor made of what was
+    raised.
+    """
     xp = namespace(sums)
     largest, _ = _exponents(xp, sums.dtype)
     return float(xp.max(sums)) <= math.exp(largest) and float(xp.min(sums)) >= math.exp(
@@ -423,7 +452,9 @@ FLOAT32_ROWS = 8192
 
 
 def feature_sums(phi: Array, responsibility: Array) -> Array:
-    """phi @ responsibility', (P, M), from (P, n) and (M, n); in float64 over more rows than a block has on a CPU."""
+    """phi @ responsibility', (P, M), from (P, n) and (M, n); in float64 over more rows than a block
+    has on a CPU.
+    """
     n = phi.shape[1]
     if not on_accelerator(phi) or eps_of(phi) < 1e-10 or n <= FLOAT32_ROWS:
         return phi @ responsibility.T
@@ -447,7 +478,9 @@ def counts_of_codes(weight: Array, codes: Array, n_levels: int) -> Array:
 
 
 def can_fuse(x: Array, n_kernels: int) -> bool:
-    """Whether `fused_sums` takes so many kernels: it needs float32 rows on an NVIDIA card, and Triton."""
+    """Whether `fused_sums` takes so many kernels: it needs float32 rows on an NVIDIA card, and
+    Triton.
+    """
     if not is_torch_array(x) or x.device.type != "cuda" or eps_of(x) < 1e-10 or not x.shape[0]:
         return False
     fused = _fused_on(x.device)
@@ -456,7 +489,9 @@ def can_fuse(x: Array, n_kernels: int) -> bool:
 
 @lru_cache
 def _fused_on(card: Any) -> Any | None:
-    """The module of fused kernels where it works on the card: it takes Triton, a C compiler and units for tf32."""
+    """The module of fused kernels where it works on the card: it takes Triton, a C compiler and
+    units for tf32.
+    """
     torch = import_module("torch")
     if torch.version.hip is not None or torch.cuda.get_device_capability(card) < (8, 0):
         return None
@@ -479,10 +514,11 @@ def _fused_on(card: Any) -> Any | None:
 def fused_sums(
     columns: Array, pairs: tuple[tuple[int, int], ...], weight: Array | None, natural: Array
 ) -> tuple[Array, Array]:
-    """sum_n phi_n r_n', (P, M) in float64, and log sum exp, (n,), by kernels that keep the features on the chip.
+    """sum_n phi_n r_n', (P, M) in float64, and log sum exp, (n,), by kernels that keep the features
+    on the chip.
 
-    Feature p of a row is the product of the `columns` (c, n) named by `pairs[p]`; responsibilities are the softmax of
-    `natural` (M, P) times features, times the `weight` of the row.
+    Feature p of a row is the product of the `columns` (c, n) named by `pairs[p]`; responsibilities
+    are the softmax of `natural` (M, P) times features, times the `weight` of the row.
     """
     with import_module("torch").cuda.device_of(columns):
         sums: tuple[Array, Array] = import_module("kernelpool.fused").fused_sums(
@@ -492,11 +528,15 @@ def fused_sums(
 
 
 NEGLIGIBLE = 1e-20
-"""A weight this small beside the largest is left out of sums of squares: what n rows lose is below n * 1e-20 of one row."""
+"""A weight this small beside the largest is left out of sums of squares: what n rows lose is below
+n * 1e-20 of one row.
+"""
 
 
 IN_CACHE, FEWEST_IN_CACHE = 1 << 15, 256
-"""Numbers, and rows at least, of which distances are taken at once: what is made of them stays in the caches."""
+"""Numbers, and rows at least, of which distances are taken at once: what is made of them stays in
+the caches.
+"""
 
 
 def squared_distances(x: Array, mean: Array, factor: Array) -> Array:
@@ -521,7 +561,9 @@ def squared_distances(x: Array, mean: Array, factor: Array) -> Array:
 
 
 def rows_above(a: Array, limit: float) -> Array | None:
-    """Where `a` (n,) exceeds `limit`; None where that is nearly everywhere, or where to ask would make an accelerator wait."""
+    """Where `a` (n,) exceeds `limit`; None where that is nearly everywhere, or where to ask would
+    make an accelerator wait.
+    """
     if not is_numpy_array(a):
         return None
     above = a > limit
@@ -529,7 +571,9 @@ def rows_above(a: Array, limit: float) -> Array | None:
 
 
 def rows_that_count(weight: Array) -> Array | None:
-    """Where weights (n,), of either sign, are more than `NEGLIGIBLE` beside the largest; None as above."""
+    """Where weights (n,), of either sign, are more than `NEGLIGIBLE` beside the largest; None as
+    above.
+    """
     if not is_numpy_array(weight) or not weight.size:
         return None
     size = np.abs(weight)
@@ -547,13 +591,16 @@ def weighted_gram(x: Array, weight: Array) -> Array:
 
 
 def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
-    """sum_n weight[j, n] x_n, (M, d), and sum_n weight[j, n] x_n x_n', (M, d, d), from the weights that count alone.
+    """sum_n weight[j, n] x_n, (M, d), and sum_n weight[j, n] x_n x_n', (M, d, d), from the weights
+    that count alone.
 
-    Weights may be negative. None where too few of the weights (M, n) are negligible for that to pay: in many dimensions
-    nearly all of them are, and a product over all pairs of kernels and rows is mostly spent on zeros.
+    Weights may be negative. None where too few of the weights (M, n) are negligible for that to
+    pay: in many dimensions nearly all of them are, and a product over all pairs of kernels and rows
+    is mostly spent on zeros.
     """
     (n_kernels, n), d = weight.shape, x.shape[1]
-    # about this many features make gathering the rows of one kernel cheaper than a product over all rows (measured)
+    # about this many features make gathering the rows of one kernel cheaper than a product over all
+    # rows (measured)
     if not is_numpy_array(weight) or weight.size == 0 or d < 12:
         return None
     low, high = weight.min(), weight.max()
@@ -577,7 +624,9 @@ def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
 
 
 def normal_cdf(a: Array) -> Array:
-    """The standard normal distribution function; on the host, where it is needed for a few draws only."""
+    """The standard normal distribution function; on the host, where it is needed for a few draws
+    only.
+    """
     return match_array(namespace(a).asarray(ndtr(to_numpy(a))), like=a)
 
 
@@ -587,7 +636,9 @@ def exp_in_place(a: Array) -> Array:
 
 
 def shares_of(log_terms: Array, axis: int) -> Array:
-    """exp(log_terms) made to sum to one along an axis, exactly: at -1e17 a logarithm of the sum would be rounded away."""
+    """exp(log_terms) made to sum to one along an axis, exactly: at -1e17 a logarithm of the sum
+    would be rounded away.
+    """
     xp = namespace(log_terms)
     largest = xp.max(log_terms, axis=axis, keepdims=True)
     terms = xp.exp(log_terms - xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest)))
@@ -595,10 +646,12 @@ def shares_of(log_terms: Array, axis: int) -> Array:
 
 
 def log_weighted_sums(log_terms: Array, shares: Array) -> Array:
-    """log sum_j shares[j, k] exp(log_terms[j, n]), (K, n), with no underflow; every column of `shares` has a positive.
+    """log sum_j shares[j, k] exp(log_terms[j, n]), (K, n), with no underflow; every column of
+    `shares` has a positive.
 
-    One matrix product serves all k. The largest term of a row is taken off only where exp would leave its range; and only the
-    rows in which some k vanishes beside the largest term are done again, one k at a time.
+    One matrix product serves all k. The largest term of a row is taken off only where exp would
+    leave its range; and only the rows in which some k vanishes beside the largest term are done
+    again, one k at a time.
     """
     xp, n = namespace(log_terms), log_terms.shape[1]
     if n == 0:
@@ -617,14 +670,17 @@ def log_weighted_sums(log_terms: Array, shares: Array) -> Array:
     if bool(xp.any(vanished)):
         (rows,) = xp.nonzero(vanished)
         again = _one_by_one(xp.take(log_terms, rows, axis=1), shares)
-        # the standard knows no assignment by index: every row is sent to its place in `again`, if it has one
+        # the standard knows no assignment by index: every row is sent to its place in `again`, if
+        # it has one
         place = xp.clip(xp.cumulative_sum(xp.astype(vanished, xp.int64)) - 1, min=0)
         result = xp.where(vanished, xp.take(again, place, axis=1), result)
     return result
 
 
 def _one_by_one(log_terms: Array, shares: Array) -> Array:
-    """`log_weighted_sums`, one k after the other, of no more than the terms that have a share in it."""
+    """`log_weighted_sums`, one k after the other, of no more than the terms that have a share in
+    it.
+    """
     xp, log_shares = namespace(log_terms), safe_log(shares)
     everywhere, sums = bool(xp.all(shares > 0)), []
     for k in range(shares.shape[1]):
@@ -637,7 +693,9 @@ def _one_by_one(log_terms: Array, shares: Array) -> Array:
 
 
 def cholesky(a: Array) -> Array | None:
-    """Lower Cholesky factors of a stack of matrices, or None where one of them is not positive definite."""
+    """Lower Cholesky factors of a stack of matrices, or None where one of them is not positive
+    definite.
+    """
     xp = namespace(a)
     try:
         factor = xp.linalg.cholesky(a)
@@ -663,14 +721,17 @@ def solve_factored(factor: Array, b: Array) -> Array:
 
 
 def inverse_of_lower(factor: Array, *, overwrite: bool = False) -> Array:
-    """Inverses of a stack of lower triangular matrices, (..., d, d); in their own memory where that may be and can."""
+    """Inverses of a stack of lower triangular matrices, (..., d, d); in their own memory where that
+    may be and can.
+    """
     if not is_numpy_array(factor) or factor.shape[-1] < 8:
         return namespace(factor).linalg.inv(factor)
     inverse = factor if overwrite else factor.copy()
     for index in np.ndindex(
         factor.shape[:-2]
     ):  # LAPACK's own takes a third of the time, though one at a time
-        # turned, since LAPACK wants columns; it tells of a zero on the diagonal, which a factor that was found does not have
+        # turned, since LAPACK wants columns; it tells of a zero on the diagonal, which a factor
+        # that was found does not have
         inverse[index] = dtrtri(inverse[index].T, lower=0, overwrite_c=1)[0].T
     return inverse
 
@@ -683,7 +744,9 @@ def _ring_pairs(d: int) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache
 def triangle_pairs(d: int) -> tuple[tuple[int, int], ...]:
-    """The pairs of rows of `multiply_pairs_into`: a row with itself, the next one, ... in a ring, every pair once."""
+    """The pairs of rows of `multiply_pairs_into`: a row with itself, the next one, ... in a ring,
+    every pair once.
+    """
     first, second = _ring_pairs(d)
     return tuple(zip(first.tolist(), second.tolist(), strict=True))
 
@@ -698,7 +761,9 @@ def _triangle_arrays(d: int, dtype: type) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def triangle(like: Array, d: int) -> tuple[Array, Array, Array]:
-    """Positions of the upper triangle in a flat (d, d) matrix, the way back, and how often each entry occurs."""
+    """Positions of the upper triangle in a flat (d, d) matrix, the way back, and how often each
+    entry occurs.
+    """
     if is_numpy_array(like):
         return _triangle_arrays(d, like.dtype.type)
     xp, home = namespace(like), device(like)

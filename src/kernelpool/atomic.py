@@ -1,8 +1,10 @@
-"""Files that appear whole or not at all: model files, ONNX graphs, reports and tables are written through this module.
+"""Files that appear whole or not at all: model files, ONNX graphs, reports and tables are written
+through this module.
 
-A regular file is written beside its place and moved there when it is complete and on the disk; symbolic links are followed, and
-the mode of a file that is replaced is kept. What is no regular file (a device, a FIFO, a socket) cannot be replaced without
-destroying it: it is written to in place.
+A regular file is written beside its place and moved there when it is complete and on the disk;
+symbolic links are followed, and the mode of a file that is replaced is kept. What is no regular
+file (a device, a FIFO, a socket) cannot be replaced without destroying it: it is written to in
+place.
 """
 
 import os
@@ -23,7 +25,8 @@ def is_special(path: str | os.PathLike[str]) -> bool:
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str], *, replace: bool = True) -> Iterator[str]:
-    """The name of a file to write to, which takes the place of `path` when the block ends without an error.
+    """The name of a file to write to, which takes the place of `path` when the block ends without
+    an error.
 
     With ``replace=False`` a FileExistsError is raised where there is a file by then.
     """

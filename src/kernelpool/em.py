@@ -1,11 +1,12 @@
 """The driver: repeat a sweep until the objective stops improving.
 
-It has no arrays in it. A sweep takes parameters and returns better ones together with the objective of the parameters it
-was given, so the pair kept here always belongs together.
+It has no arrays in it. A sweep takes parameters and returns better ones together with the objective
+of the parameters it was given, so the pair kept here always belongs together.
 
-Steps may be proposed by others: an accelerator extrapolates them, a repair moves what has come to nothing. Every
-proposal is judged by the next sweep and taken back if the objective fell, so the history never falls. (Where a plain step
-itself may lower the objective, as under the overlap penalty, the history says so and the best parameters are returned.)
+Steps may be proposed by others: an accelerator extrapolates them, a repair moves what has come to
+nothing. Every proposal is judged by the next sweep and taken back if the objective fell, so the
+history never falls. (Where a plain step itself may lower the objective, as under the overlap
+penalty, the history says so and the best parameters are returned.)
 """
 
 from collections.abc import Callable
@@ -21,13 +22,15 @@ class Outcome(Enum):
 
     CONVERGED = "the objective settled"
     MAX_ITER = (
-        "EM stopped after max_iter={max_iter} sweeps; the objective was still rising by {change:.2g} per row. "
+        "EM stopped after max_iter={max_iter} sweeps; the objective was still rising by "
+        "{change:.2g} per row. "
         "Raise max_iter, or tol."
     )
     STOPPED = "a callback asked to stop after {n_sweeps} sweeps"
     INTERRUPTED = "interrupted after {n_sweeps} sweeps; the best parameters so far were kept"
     FELL = (
-        "the objective fell by {change:.2g} per row at sweep {n_sweeps}, which the M-step of this model should not allow; "
+        "the objective fell by {change:.2g} per row at sweep {n_sweeps}, which the M-step of this "
+        "model should not allow; "
         "the parameters before it were kept. Please report it."
     )
 
@@ -70,11 +73,15 @@ class Stop:
     tol: float = 1e-5
     """What a sweep must add to the objective per row."""
     monotone: bool = True
-    """Whether plain steps cannot lower the objective; if they can, they are made all the same and the best is kept."""
+    """Whether plain steps cannot lower the objective; if they can, they are made all the same and
+    the best is kept.
+    """
     eps: float = 1e-10
     """A fall smaller than this part of the objective is rounding, not a fall."""
     noise: float = 0.0
-    """A fall per row smaller than this is what rounding makes of a step where the objective has settled."""
+    """A fall per row smaller than this is what rounding makes of a step where the objective has
+    settled.
+    """
 
 
 def em(
@@ -88,8 +95,8 @@ def em(
 ) -> Fit[P]:
     """Iterate `sweep(params) -> (better, objective of params)` from `start`.
 
-    `repair(params)` is asked when the objective has settled; what it proposes is kept if the objective does not fall.
-    `on_sweep(fit)` may return True to stop.
+    `repair(params)` is asked when the objective has settled; what it proposes is kept if the
+    objective does not fall. `on_sweep(fit)` may return True to stop.
     """
     fit: Fit[P] = Fit(start)
     try:
@@ -145,7 +152,8 @@ def _iterate(
         proposal, repaired = None, False
         if (change if stop.monotone else abs(change)) < stop.tol:
             if not plain:
-                continue  # a proposal that gained little says nothing of the plain step from here: try that
+                # a proposal that gained little says nothing of the plain step from here: try that
+                continue
             proposal = repair(fit.params) if repair is not None else None
             repaired = proposal is not None
             if proposal is None:

@@ -27,14 +27,18 @@ class KernelpoolError(ValueError):
 
 
 class CollapsedKernelError(KernelpoolError):
-    """A kernel without width along a feature: its covariance is singular and `covariance_floor` is too low."""
+    """A kernel without width along a feature: its covariance is singular and `covariance_floor` is
+    too low.
+    """
 
     def __init__(self, kernel: int, feature: int, variance: float, name: str | None = None) -> None:
         self.kernel, self.feature, self.variance = kernel, feature, variance
         label = f"feature {feature}" if name is None else f"feature {feature} ({name!r})"
         super().__init__(
-            f"Kernel {kernel} has no width left along {label}: its variance is {max(variance, 0.0):.1g} of the data's. "
-            f"Raise covariance_floor above 0 (1e-6 is the default), use fewer kernels, or kernel_prior='conjugate'."
+            f"Kernel {kernel} has no width left along {label}: its variance is "
+            f"{max(variance, 0.0):.1g} of the data's. "
+            f"Raise covariance_floor above 0 (1e-6 is the default), use fewer kernels, or "
+            f"kernel_prior='conjugate'."
         )
 
     def __reduce__(self) -> tuple[type, tuple[int, int, float]]:
@@ -56,11 +60,15 @@ class ClusterLostError(KernelpoolError):
 
 
 class MissingDatasetError(KernelpoolError):
-    """A data set that is nowhere to be found; the message says where it was looked for and how to get it."""
+    """A data set that is nowhere to be found; the message says where it was looked for and how to
+    get it.
+    """
 
 
 class ModelFileError(KernelpoolError):
-    """A model that cannot be written to a file, or a file that holds no model that can be trusted."""
+    """A model that cannot be written to a file, or a file that holds no model that can be
+    trusted.
+    """
 
 
 class TableError(KernelpoolError):
@@ -71,7 +79,8 @@ class TableError(KernelpoolError):
     message : str
         What was found, with file, row and column where they are known.
     advice : str
-        What to do, naming parameters as Python has them (`drop=`); the command line turns them into its options.
+        What to do, naming parameters as Python has them (`drop=`); the command line turns them into
+        its options.
     **details
         The same for programs.
     """
@@ -97,7 +106,9 @@ class UnfinishedWarning(ConvergenceWarning):
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user that led here, past kernelpool's own lines and scikit-learn's."""
+    """Warn at the line of the user that led here, past kernelpool's own lines and
+    scikit-learn's.
+    """
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
         "kernelpool",

@@ -2,15 +2,17 @@ r"""The sums of an E-step on an NVIDIA card, in Triton.
 
 .. math:: r_{nj} = w_n \operatorname{softmax}_j(W_j \cdot \phi(x_n)), \qquad \text{sums}_{pj} = \sum_n \phi_p(x_n)\, r_{nj}
 
-Every feature is a product of two columns, :math:`\phi_p = x_{a(p)} x_{b(p)}`. So a tile of features is made where it is
-multiplied and never leaves the chip. One kernel makes the responsibilities of `SHARE_BYTES` of rows, softmax included; a second
-one sums them.
+Every feature is a product of two columns, :math:`\phi_p = x_{a(p)} x_{b(p)}`. So a tile of features
+is made where it is multiplied and never leaves the chip. One kernel makes the responsibilities of
+`SHARE_BYTES` of rows, softmax included; a second one sums them.
 
-Products are those of float32 on the matrix units: each operand in two parts, three products of tf32, which together carry
-some 21 bits. Exponentials are full float32, sums over more than `SPLIT` rows are float64. Partial sums are added in a fixed
-order, so that a fit gives the same numbers twice.
+Products are those of float32 on the matrix units: each operand in two parts, three products of
+tf32, which together carry some 21 bits. Exponentials are full float32, sums over more than `SPLIT`
+rows are float64. Partial sums are added in a fixed order, so that a fit gives the same numbers
+twice.
 
-Only `arrays` imports this module, and only when float32 tensors come that live on a card: Triton comes with torch for CUDA.
+Only `arrays` imports this module, and only when float32 tensors come that live on a card: Triton
+comes with torch for CUDA.
 """
 
 from functools import lru_cache
@@ -32,7 +34,9 @@ MOST_KERNELS = 256
 
 @triton.jit
 def _features(columns, left, right, row, valid, first, stride, BLOCK_P: tl.constexpr):
-    """Features first ... first + BLOCK_P of some rows, (BLOCK_P, rows); rows past the last one have none."""
+    """Features first ... first + BLOCK_P of some rows, (BLOCK_P, rows); rows past the last one have
+    none.
+    """
     p = first + tl.arange(0, BLOCK_P)
     a, b = tl.load(left + p).to(tl.int64) * stride, tl.load(right + p).to(tl.int64) * stride
     product = tl.load(columns + a[:, None] + row[None, :], mask=valid[None, :], other=0.0)
@@ -47,9 +51,11 @@ def _leading(a):
 
 @triton.jit
 def _dot(a, b, total, APART: tl.constexpr):
-    """total + a @ b by three products of tf32: what is left out is the product of the two small parts.
+    """total + a @ b by three products of tf32: what is left out is the product of the two small
+    parts.
 
-    The matrix units cut off what they add up. Sums of many tiles are made `APART` from them, in other registers.
+    The matrix units cut off what they add up. Sums of many tiles are made `APART` from them, in
+    other registers.
     """
     a_high, b_high = _leading(a), _leading(b)
     if APART:
@@ -98,7 +104,9 @@ def _sum_kernel(
     SPLIT: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_M: tl.constexpr,
     TURNED: tl.constexpr,
 ):  # fmt: skip
-    """A tile of the table of sums over SPLIT rows; it is made turned over where that side is the longer one."""
+    """A tile of the table of sums over SPLIT rows; it is made turned over where that side is the
+    longer one.
+    """
     first, split = tl.program_id(0) * BLOCK_P, tl.program_id(2)
     m = tl.program_id(1) * BLOCK_M + tl.arange(0, BLOCK_M)
     total = tl.zeros((BLOCK_M, BLOCK_P) if TURNED else (BLOCK_P, BLOCK_M), tl.float32)
@@ -133,7 +141,9 @@ def _transpose_kernel(x, out, n, d, stride, BLOCK_N: tl.constexpr, D: tl.constex
 
 
 def transpose_into(out: Any, x: Any) -> None:
-    """out = x', of rows (n, d) that lie one after the other; torch's own copy takes several times as long."""
+    """out = x', of rows (n, d) that lie one after the other; torch's own copy takes several times
+    as long.
+    """
     n, d = x.shape
     block_n, columns = 128, triton.next_power_of_2(d)
     _transpose_kernel[(triton.cdiv(n, block_n),)](
@@ -143,7 +153,9 @@ def transpose_into(out: Any, x: Any) -> None:
 
 @lru_cache(maxsize=16)
 def _pairs(pairs: tuple[tuple[int, int], ...], padded: int, device: Any) -> tuple[Any, Any]:
-    """Left and right columns of each feature, on the device; what only fills up takes any column."""
+    """Left and right columns of each feature, on the device; what only fills up takes any
+    column.
+    """
     filled = [*pairs, *[(0, 0)] * (padded - len(pairs))]
     left, right = torch.tensor(filled, dtype=torch.int32).T.contiguous().to(device)
     return left, right
@@ -154,8 +166,8 @@ def fused_sums(
 ) -> tuple[Any, Any]:
     """sum_n phi_n r_n', (P, M) in float64, and the log-evidence of each row, (n,), in float32.
 
-    Feature p of row n is the product of `columns` (c, n) at `pairs[p]`; `natural` (M, P) is what the features are multiplied
-    with. All are float32 on one card; M is at most `MOST_KERNELS`.
+    Feature p of row n is the product of `columns` (c, n) at `pairs[p]`; `natural` (M, P) is what
+    the features are multiplied with. All are float32 on one card; M is at most `MOST_KERNELS`.
     """
     n, (n_kernels, n_features) = columns.shape[1], natural.shape
     if columns.stride(1) != 1:

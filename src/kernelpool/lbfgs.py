@@ -1,10 +1,12 @@
 """L-BFGS on a network's coordinates.
 
-Liu & Nocedal, "On the limited memory BFGS method for large scale optimization", Mathematical Programming 45, 1989. The
-steps are SciPy's (`scipy.optimize.minimize`, method L-BFGS-B, which knows bounds on coordinates as well). Added here: the best
-point so far is kept, a callback may end the search, and an interruption (Ctrl-C) loses nothing.
+Liu & Nocedal, "On the limited memory BFGS method for large scale optimization", Mathematical
+Programming 45, 1989. The steps are SciPy's (`scipy.optimize.minimize`, method L-BFGS-B, which knows
+bounds on coordinates as well). Added here: the best point so far is kept, a callback may end the
+search, and an interruption (Ctrl-C) loses nothing.
 
-Points are vectors on the host: parameters are few, whatever the number of rows and wherever these live.
+Points are vectors on the host: parameters are few, whatever the number of rows and wherever these
+live.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,12 +50,13 @@ def maximize(
     bounds: Sequence[tuple[float | None, float | None]] | None = None,
     on_step: Callable[[Array, float], bool] | None = None,
 ) -> Maximum:
-    """Climb from `start` until a step gains less than `tol` of the objective, or `max_iter` steps are made.
+    """Climb from `start` until a step gains less than `tol` of the objective, or `max_iter` steps
+    are made.
 
     It ends as well where no component of the gradient exceeds `gradient_tol`.
 
-    `on_step(point, objective)` is told of the start and of every step; True ends the search there. An exception that is not
-    an interruption passes through.
+    `on_step(point, objective)` is told of the start and of every step; True ends the search there.
+    An exception that is not an interruption passes through.
     """
     seen: dict[str, Any] = {"point": start, "objective": -float("inf")}
     history: list[float] = []

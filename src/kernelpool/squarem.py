@@ -1,20 +1,20 @@
 r"""SQUAREM: squared extrapolation of EM.
 
-Varadhan & Roland, "Simple and globally convergent methods for accelerating the convergence of any EM algorithm",
-Scandinavian Journal of Statistics 35(2), 2008, scheme S3.
+Varadhan & Roland, "Simple and globally convergent methods for accelerating the convergence of any
+EM algorithm", Scandinavian Journal of Statistics 35(2), 2008, scheme S3.
 
 .. math::
 
     r = g(x_0) - x_0, \quad v = g(g(x_0)) - g(x_0) - r, \quad s = \|r\| / \|v\|, \qquad x = x_0 + 2 s\, r + s^2 v
 
-EM is a fixed-point iteration x <- g(x) whose error shrinks by a constant factor a sweep, close to one where kernels
-overlap; two plain steps tell that factor, and the third goes where many more would have led. It costs a few vectors as long
-as the parameters, nothing that grows with the rows.
+EM is a fixed-point iteration x <- g(x) whose error shrinks by a constant factor a sweep, close to
+one where kernels overlap; two plain steps tell that factor, and the third goes where many more
+would have led. It costs a few vectors as long as the parameters, nothing that grows with the rows.
 
-Deviations: the step is taken in coordinates in which every vector is a valid network (square roots of mixing weights,
-logarithms of variances, Cholesky factors), and whether it is kept is decided in `em`: the objective never falls. Anderson
-acceleration, tried in the same coordinates, needed 2-10 times as many sweeps: far from the fixed point most of its
-proposals had to be taken back.
+Deviations: the step is taken in coordinates in which every vector is a valid network (square roots
+of mixing weights, logarithms of variances, Cholesky factors), and whether it is kept is decided in
+`em`: the objective never falls. Anderson acceleration, tried in the same coordinates, needed 2-10
+times as many sweeps: far from the fixed point most of its proposals had to be taken back.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Records of arrays that add up.
 
-A statistic that adds is the whole interface between the E-step, which sees rows, and the M-step, which does not. A
-frozen dataclass is used, not a NamedTuple: `+` on two tuples concatenates them.
+A statistic that adds is the whole interface between the E-step, which sees rows, and the M-step,
+which does not. A frozen dataclass is used, not a NamedTuple: `+` on two tuples concatenates them.
 """
 
 from dataclasses import dataclass, field, fields

@@ -1,4 +1,6 @@
-"""Values as people read them: counts of things, shares, labels and names of any kind; and as JSON has them."""
+"""Values as people read them: counts of things, shares, labels and names of any kind; and as JSON
+has them.
+"""
 
 import math
 from collections.abc import Sequence
@@ -58,11 +60,13 @@ def text_of(value: Any, max_length: int = MAX_LENGTH) -> str:
     return shorten(text, max_length)
 
 
-# -- names and cells in messages ------------------------------------------------------------------------------------
+# -- names and cells in messages -------------------------------------------------------------------
 
 
 def shown(name: Any, longest: int = 60) -> str:
-    """A name or cell that may be printed: control characters are escaped, and it is not too long."""
+    """A name or cell that may be printed: control characters are escaped, and it is not too
+    long.
+    """
     text = "".join(
         c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode()
         for c in str(name)
@@ -82,17 +86,21 @@ def listed(names: Sequence[Any], most: int = 5) -> str:
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """`; did you mean 'Churn'?` where a known name is like the given one, and a full stop otherwise."""
+    """`; did you mean 'Churn'?` where a known name is like the given one, and a full stop
+    otherwise.
+    """
     by_lower = {other.lower(): other for other in known}
     found = get_close_matches(name.lower(), list(by_lower), n=1)
     return f"; did you mean {quoted(by_lower[found[0]])}?" if found else "."
 
 
-# -- for machines ---------------------------------------------------------------------------------------------------
+# -- for machines ----------------------------------------------------------------------------------
 
 
 def plain(value: Any) -> Any:
-    """Numbers, text, lists and mappings as JSON has them; what is not a finite number becomes null."""
+    """Numbers, text, lists and mappings as JSON has them; what is not a finite number becomes
+    null.
+    """
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if hasattr(value, "tolist"):  # NumPy's arrays and numbers

@@ -1,6 +1,8 @@
-"""Every backend of rows gives the same model: NumPy, array-api-strict, torch on the host or a card, Dask in one process and two.
+"""Every backend of rows gives the same model: NumPy, array-api-strict, torch on the host or a card,
+Dask in one process and two.
 
-Where there is no card, tests of `cuda` are skipped; `stand_in` then makes torch's host tensors pass for those of a card.
+Where there is no card, tests of `cuda` are skipped; `stand_in` then makes torch's host tensors pass
+for those of a card.
 """
 
 import os

@@ -40,7 +40,9 @@ def kernels(kernel):
 
 
 def moments_of(kernel, kernels, x, share):
-    """The sums of rows with weights (M, n), as a network takes them, and the points they are about."""
+    """The sums of rows with weights (M, n), as a network takes them, and the points they are
+    about.
+    """
     natural_params = kernel.natural_params(kernels, EPS)
     sums = kernel.sums(kernel.features(x), x, share)
     return kernel.moments(

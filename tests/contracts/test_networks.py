@@ -1,6 +1,7 @@
 """Every network: what drivers of EM, and solvers, may rely on.
 
-Networks are found in the package: classes with a method `sweep(rows, params)`. How one is made stands in `SCENES`.
+Networks are found in the package: classes with a method `sweep(rows, params)`. How one is made
+stands in `SCENES`.
 """
 
 import inspect
@@ -223,7 +224,7 @@ def test_libraries_agree(make, any_family, data):
     np.testing.assert_allclose(numbers(b), numbers(a), rtol=1e-8, atol=1e-10)
 
 
-# -- those that have a gradient -----------------------------------------------------------------------------------
+# -- those that have a gradient --------------------------------------------------------------------
 
 
 @pytest.fixture(
@@ -247,7 +248,9 @@ def conditional(network, params, x, y, weight):
 
 @pytest.mark.parametrize("hidden", [0.0, 0.3], ids=["labeled", "unlabeled"])
 def test_gradients_are_slopes(differentiable, any_family, data, hidden):
-    """By central differences of Bayes' rule, with weights; rows without a class take no part, and zero stays zero."""
+    """By central differences of Bayes' rule, with weights; rows without a class take no part, and
+    zero stays zero.
+    """
     x, y, weight = data
     y = np.where(np.random.default_rng(0).random(N) < hidden, -1, y)
     network, params, _ = differentiable(any_family, np.zeros(1))
@@ -276,7 +279,9 @@ def test_gradients_are_slopes(differentiable, any_family, data, hidden):
 
 
 def test_gradients_where_densities_underflow(differentiable, any_family, data):
-    """One row lies a thousand deviations out, where every density is zero: the gradient is that of exact logarithms."""
+    """One row lies a thousand deviations out, where every density is zero: the gradient is that of
+    exact logarithms.
+    """
     x, y, weight = data
     network, params, _ = differentiable(any_family, np.zeros(1))
     far = np.concatenate([x, np.full((1, D), 1000.0)]), np.append(y, 1), np.append(weight, 1.0)

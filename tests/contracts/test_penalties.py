@@ -1,7 +1,8 @@
 """Every penalty, in every family: what the M-step and the guide promise of it.
 
-Penalties are found in the package `kernelpool.penalties` and made from the names of their parameters (`WORDS`), so a new one
-is tested as soon as its file is there. The worked example of "Add a penalty" is tested with them.
+Penalties are found in the package `kernelpool.penalties` and made from the names of their
+parameters (`WORDS`), so a new one is tested as soon as its file is there. The worked example of
+"Add a penalty" is tested with them.
 """
 
 import inspect
@@ -93,7 +94,9 @@ WORDS = {
         ),
     ],
 }
-"""What a penalty's parameters may be given, by their names: one penalty is made of every combination."""
+"""What a penalty's parameters may be given, by their names: one penalty is made of every
+combination.
+"""
 
 
 def forms_of(cls, family, strength=4.0):
@@ -259,7 +262,9 @@ def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
 
 @every_penalty
 def test_gradients_are_slopes_of_the_term(cls, family):
-    """By central differences in the family's coordinates; a penalty that cannot have one says so."""
+    """By central differences in the family's coordinates; a penalty that cannot have one says
+    so.
+    """
     kernel, kernels = FAMILIES[family](np.full(D, 1e-9)), some_kernels(family)
     vector, step = kernel.coordinates(kernels), 1e-5
     for penalty in forms_of(cls, family):

@@ -1,4 +1,6 @@
-"""The contract of `Rows`: what every backend must do, checked on all of them against a loop over the rows."""
+"""The contract of `Rows`: what every backend must do, checked on all of them against a loop over
+the rows.
+"""
 
 import re
 from itertools import pairwise

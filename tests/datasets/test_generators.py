@@ -1,4 +1,6 @@
-"""Generators against their definitions: counts are exact, moments within sampling error, and the papers' pictures come true."""
+"""Generators against their definitions: counts are exact, moments within sampling error, and the
+papers' pictures come true.
+"""
 
 import numpy as np
 import pytest
@@ -91,7 +93,8 @@ def test_shares_and_moments(make):
         share, mean, second = _moments(PARTS[make], label)
         own = X[y == label]
         assert len(own) == round(share * n)
-        # Six standard errors, estimated from the rows: one test in a hundred million would fail by chance.
+        # Six standard errors, estimated from the rows: one test in a hundred million would fail by
+        # chance.
         error = 6 / np.sqrt(len(own))
         assert np.all(np.abs(own.mean(axis=0) - mean) < error * own.std(axis=0) + 1e-12)
         products = own[:, :, None] * own[:, None, :]
@@ -100,7 +103,9 @@ def test_shares_and_moments(make):
 
 @pytest.mark.parametrize("make", PARTS, ids=lambda make: make.__name__)
 def test_every_part_has_its_rows(make):
-    """Two parts of a class could swap shares and leave the moments nearly alone; counts near each center could not."""
+    """Two parts of a class could swap shares and leave the moments nearly alone; counts near each
+    center could not.
+    """
     n = 40_000
     X, y = make(n, random_state=1)
     for label in (0, 1):
@@ -116,7 +121,9 @@ def test_every_part_has_its_rows(make):
 
 
 def _mass_near(center, covariance, mean, other):
-    """Share of N(mean, other) within one deviation of the center, by a midpoint sum over the ellipse in polar coordinates."""
+    """Share of N(mean, other) within one deviation of the center, by a midpoint sum over the
+    ellipse in polar coordinates.
+    """
     radius, angle = np.meshgrid(
         (np.arange(200) + 0.5) / 200, (np.arange(400) + 0.5) / 400 * 2 * np.pi
     )
@@ -183,7 +190,9 @@ def test_ring():
 
 
 def test_ring_has_the_papers_boundary():
-    """Radius 1.5, printed; the error, the outer circle and what lies beyond it, as the docstring says."""
+    """Radius 1.5, printed; the error, the outer circle and what lies beyond it, as the docstring
+    says.
+    """
 
     def disc(r):
         return r * np.exp(-(r**2) / 2)
@@ -238,7 +247,9 @@ def test_words_out_of_range():
 
 
 def _two_kernels(X, y, sharing, seed):
-    """Two spherical kernels that start at a random row of each class, as in the paper; and that start."""
+    """Two spherical kernels that start at a random row of each class, as in the paper; and that
+    start.
+    """
     rng = np.random.default_rng(seed)
     start = np.array([rng.choice(X[y == k]) for k in (0, 1)])
     kwargs = {"n_kernels": 2, "init": Start(means=start), "max_iter": 2000, "tol": 1e-7}
@@ -304,7 +315,9 @@ def test_strips_of_other_orientations():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_em_log_figure_4(seed):
-    """Six round kernels at k-means centers with least squares err; strips as wide as they are do not."""
+    """Six round kernels at k-means centers with least squares err; strips as wide as they are do
+    not.
+    """
     X, y = make_strips(100, random_state=seed)
     X_test, y_test = make_strips(200, random_state=100 + seed)
     centers = KMeans(6, n_init=3, random_state=seed).fit(X).cluster_centers_

@@ -1,4 +1,6 @@
-"""Weights, scales and starts beyond reason: an answer that is finite, or a sentence that names what is wrong."""
+"""Weights, scales and starts beyond reason: an answer that is finite, or a sentence that names what
+is wrong.
+"""
 
 import numpy as np
 import pytest

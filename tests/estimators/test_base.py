@@ -8,7 +8,8 @@ from kernelpool.estimators.base import argmax_class, log_softmax, softmax
 
 
 def test_far_rows_keep_their_log_probabilities():
-    # log-densities of -1e17: adding log 2 to them would change nothing, and exp of the two would no longer sum to one
+    # log-densities of -1e17: adding log 2 to them would change nothing, and exp of the two would no
+    # longer sum to one
     scores = np.array([[-1e17, -1e17], [-1e17, -1e17 - 64.0]])
     np.testing.assert_allclose(
         log_softmax(scores), [[-np.log(2), -np.log(2)], [0, -64]], rtol=1e-12

@@ -44,7 +44,7 @@ def inside(model, x):
     )
 
 
-# -- the objective ------------------------------------------------------------------------------------------------------
+# -- the objective ---------------------------------------------------------------------------------
 
 
 @settings(max_examples=8, deadline=None)
@@ -109,7 +109,7 @@ def test_tol_is_in_units_of_the_precision(plane, precision):
     assert last < 1e-3 * precision <= min(before)
 
 
-# -- limits -------------------------------------------------------------------------------------------------------------
+# -- limits ----------------------------------------------------------------------------------------
 
 
 def test_one_neuron_is_a_least_squares_fit(plane):
@@ -125,7 +125,8 @@ def test_one_margin_neuron_is_a_support_vector_machine(plane):
     model = CompetitiveNeuronsClassifier(1, margin=True, decay=0.5, tol=1e-10, random_state=0).fit(
         x, y
     )
-    # ½ sum (hinge / 2)² + decay / 2 |w|² is decay (½ |w|² + C sum hinge²) with C = 1 / (8 decay); the bias is hardly punished
+    # ½ sum (hinge / 2)² + decay / 2 |w|² is decay (½ |w|² + C sum hinge²) with C = 1 / (8 decay);
+    # the bias is hardly punished
     machine = LinearSVC(
         C=1 / (8 * 0.5), intercept_scaling=1e3, tol=1e-10, max_iter=100_000, random_state=0
     ).fit(x, y)
@@ -162,7 +163,7 @@ def test_three_classes(iris):
     )
 
 
-# -- neurons with a place -----------------------------------------------------------------------------------------------
+# -- neurons with a place --------------------------------------------------------------------------
 
 
 def test_a_local_neuron_is_weighed_by_its_density(plane):
@@ -207,7 +208,7 @@ def test_neuron_posterior_is_bayes_rule_with_the_class_summed_out(plane):
     )
 
 
-# -- the paper's pictures -----------------------------------------------------------------------------------------------
+# -- the paper's pictures --------------------------------------------------------------------------
 
 
 def test_four_neurons_that_repel_each_other_learn_exclusive_or():
@@ -235,7 +236,7 @@ def test_repulsion_turns_neurons_away_from_each_other(plane):
     assert overlap(100) < 0.1
 
 
-# -- parameters ---------------------------------------------------------------------------------------------------------
+# -- parameters ------------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
@@ -329,7 +330,7 @@ def test_an_interrupted_fit_keeps_what_it_has(plane, monkeypatch):
     assert model.score(*plane) > 0.6
 
 
-# -- bad input ----------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -372,9 +373,10 @@ def test_odd_rows_give_numbers():
         np.testing.assert_allclose(far.sum(axis=1), 1)
 
 
-# -- Table 1 ------------------------------------------------------------------------------------------------------------
+# -- Table 1 ---------------------------------------------------------------------------------------
 
-# data set, ours with the default, ours with the printed rule and repulsion=0.01: 76.9, 76.9; 97.4, 97.2; 88.2, 87.2; 69.9, 69.1
+# data set, ours with the default, ours with the printed rule and repulsion=0.01: 76.9, 76.9; 97.4,
+# 97.2; 88.2, 87.2; 69.9, 69.1
 TABLE_1 = [
     ("pima", 77.69, 1.5),
     ("wdbc", 97.68, 1.5),
@@ -397,7 +399,7 @@ def test_table_1(dataset, published, tolerance):
     )  # bupa stays 1.6 points short whatever the start and the learning rate
 
 
-# -- the link to margins ------------------------------------------------------------------------------------------
+# -- the link to margins ---------------------------------------------------------------------------
 
 
 def separable(n=200):

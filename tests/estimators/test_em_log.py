@@ -45,11 +45,13 @@ def mixture(rows):
     return GaussianMixture(4, random_state=0).fit(rows[0])
 
 
-# -- the paper ---------------------------------------------------------------------------------------
+# -- the paper -------------------------------------------------------------------------------------
 
 
 def test_netlab_against_the_textbook():
-    """Least squares on Gaussians as wide as the largest distance of two centers, by NumPy's pinv."""
+    """Least squares on Gaussians as wide as the largest distance of two centers, by NumPy's
+    pinv.
+    """
     X, y = make_blobs(300, centers=3, cluster_std=2.5, random_state=0)
     hidden = trained_mixture(X, 5, "em", 0, widths="farthest")
     settings = {"training": "two_stage", "readout": "least_squares", "ridge": 0.0}
@@ -123,7 +125,9 @@ def test_training_stops_before_em_hurts():
 
 
 def test_figures_3_and_4():
-    """No test errors on the ellipses; long kernels beat spherical ones on the strips (paper: 15)."""
+    """No test errors on the ellipses; long kernels beat spherical ones on the strips (paper:
+    15).
+    """
     X, y = make_ellipses(200, random_state=0)
     assert (
         EMLogClassifier(4, random_state=0).fit(X, y).score(*make_ellipses(400, random_state=1)) == 1
@@ -138,7 +142,7 @@ def test_figures_3_and_4():
     assert (spherical.predict(X_test) != y_test).sum() >= 10
 
 
-# -- combinations ------------------------------------------------------------------------------------
+# -- combinations ----------------------------------------------------------------------------------
 
 EVERY = list(
     itertools.product(
@@ -175,7 +179,7 @@ def test_thirty_dimensions():
             assert (std > 0).all(), settings
 
 
-# -- invariances -------------------------------------------------------------------------------------
+# -- invariances -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("readout", ["logistic", "least_squares"])
@@ -215,7 +219,7 @@ def test_units_and_offsets_do_not_matter(rows, family):
     )
 
 
-# -- options -----------------------------------------------------------------------------------------
+# -- options ---------------------------------------------------------------------------------------
 
 
 def test_outputs_follow_from_the_attributes(rows, mixture):
@@ -314,7 +318,7 @@ def test_mixtures_survive_a_clone_when_frozen(rows, mixture):
     assert again.score(X, y) > 0.8
 
 
-# -- regression --------------------------------------------------------------------------------------
+# -- regression ------------------------------------------------------------------------------------
 
 
 def test_regression_learns_a_sum_of_kernels():
@@ -376,7 +380,7 @@ def test_one_and_several_outputs(rows):
     np.testing.assert_allclose(constant.predict(X), 7.0, rtol=1e-12)
 
 
-# -- bad input ---------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,8 @@ def test_what_is_left_is_separated(clouds):
 
 
 def test_rows_without_a_vote_are_not_lost():
-    # PAPERS: counting uncovered rows as one class loses half of the rows of the other at small radii
+    # PAPERS: counting uncovered rows as one class loses half of the rows of the other at small
+    # radii
     X, y = make_clouds(400, random_state=0)
     edit = MultiEdit(
         ParzenClassifier("hypersphere", standardize=False, radius=1e-6),

@@ -1,4 +1,6 @@
-"""Parzen classifiers: against scikit-learn's neighbors and densities, and what reduction must keep."""
+"""Parzen classifiers: against scikit-learn's neighbors and densities, and what reduction must
+keep.
+"""
 
 import tracemalloc
 from itertools import count
@@ -38,7 +40,7 @@ def new_clouds():
     return make_clouds(4000, random_state=1)
 
 
-# -- the full network --------------------------------------------------------------------------------------------------
+# -- the full network ------------------------------------------------------------------------------
 
 
 def test_covered_rows_get_the_answers_of_scikit_learns_radius_neighbors(clouds, new_clouds):
@@ -184,7 +186,8 @@ def test_samples_are_drawn_from_the_kernels(kernel):
     X, y = network.sample(4000, random_state=0)
     assert np.mean(y == "b") == pytest.approx(0.75, abs=0.03)
     away = X - np.where(y == "b", 100.0, 0.0)[:, None] * [1, 0]
-    # variance of a coordinate at radius r = 2: uniform on a disc r^2/4, Epanechnikov r^2/6, Gaussian r^2, square r^2/3
+    # variance of a coordinate at radius r = 2: uniform on a disc r^2/4, Epanechnikov r^2/6,
+    # Gaussian r^2, square r^2/3
     names = {"hypersphere": 1.0, "epanechnikov": 4 / 6, "gaussian": 4.0}
     expected = 4 / 3 if kernel is CUBE else names[kernel]
     np.testing.assert_allclose(away.var(axis=0), expected, rtol=0.06)
@@ -212,7 +215,7 @@ def test_predictions_hold_no_table_of_rows_by_kernels():
     assert peak < 64e6  # the table would take 640 MB
 
 
-# -- the reduced network -----------------------------------------------------------------------------------------------
+# -- the reduced network ---------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -298,7 +301,7 @@ def test_any_resampler_may_edit(clouds):
     np.testing.assert_array_equal(network.edited_indices_, clone(edit).fit(*clouds).sample_indices_)
 
 
-# -- small and odd training sets ---------------------------------------------------------------------------------------
+# -- small and odd training sets -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_kernels", [2, "auto"])
@@ -317,7 +320,7 @@ def test_a_class_without_weight_has_no_kernels(n_kernels):
     assert network.predict([[0.1], [6.0]]).tolist() == [0, 0]
 
 
-# -- interrupted fits --------------------------------------------------------------------------------------------------
+# -- interrupted fits ------------------------------------------------------------------------------
 
 
 def interrupt_at(monkeypatch, call):
@@ -351,7 +354,7 @@ def test_an_interrupted_reduction_keeps_the_best_network_tried(clouds, monkeypat
     assert bounds.certify_by_compression(network, X, y).n_kernels == 8
 
 
-# -- certificates ------------------------------------------------------------------------------------------------------
+# -- certificates ----------------------------------------------------------------------------------
 
 
 def test_a_reduced_network_is_certified_without_test_rows(clouds, reduced, new_clouds):
@@ -379,7 +382,7 @@ def test_what_depends_on_more_than_the_kept_rows_is_not_certified_by_compression
         bounds.certify_by_compression(network, X[:200], y[:200])
 
 
-# -- bad input ---------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -427,7 +430,7 @@ def test_bad_rows_are_explained(clouds):
         reduced_network(9, edit=OneClass()).fit(X, y)
 
 
-# -- the test set chooses -----------------------------------------------------------------------------------------
+# -- the test set chooses --------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -464,7 +467,7 @@ def test_rows_apart_need_a_size_and_a_radius_they_may_choose(apart):
         reduced_network("auto", radius="validation").fit(X, y, X_val=X_val, y_val=y_val)
 
 
-# -- units and metrics -------------------------------------------------------------------------------------------------
+# -- units and metrics -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,6 @@
-"""The pooled classifier: its probabilities are those of its members, its densities those of its mixtures."""
+"""The pooled classifier: its probabilities are those of its members, its densities those of its
+mixtures.
+"""
 
 import numpy as np
 import pandas as pd
@@ -180,7 +182,9 @@ def test_named_members_that_take_no_nan_are_averaged_over_imputations(clouds, tr
 
 
 def test_dependence_between_features_counts_where_cells_are_missing():
-    """Near the loss of the true density, of which nothing but covariances differs between the classes."""
+    """Near the loss of the true density, of which nothing but covariances differs between the
+    classes.
+    """
     rng = np.random.default_rng(0)
     factor = rng.normal(size=(2, 6, 6))
     covariances = factor @ factor.swapaxes(1, 2) + 0.1 * np.eye(6)

@@ -1,4 +1,6 @@
-"""RejectClassifier: Chow's rule, rates of exchangeable rows, labels, and what is fitted and held out."""
+"""RejectClassifier: Chow's rule, rates of exchangeable rows, labels, and what is fitted and held
+out.
+"""
 
 import numpy as np
 import pytest
@@ -26,7 +28,8 @@ MIXTURE = SharedKernelClassifier.prbf(4, random_state=0)
 
 
 @parametrize_with_checks(
-    # some checks want argmax of the probabilities for every training row: thresholds that refuse none of them
+    # some checks want argmax of the probabilities for every training row: thresholds that refuse
+    # none of them
     [RejectClassifier(LogisticRegression(), ambiguity=0.66)]
 )
 def test_it_passes_scikit_learns_checks(estimator, check):
@@ -64,11 +67,13 @@ def two_gaussians(n, rng):
     return np.column_stack([1 / (1 + np.exp(-2 * x)), norm.logpdf(x, [[-1], [1]]).max(axis=0)]), y
 
 
-# -- Chow's rule ---------------------------------------------------------------------------------------------------
+# -- Chow's rule -----------------------------------------------------------------------------------
 
 
 def test_error_and_refusals_of_two_gaussians_are_those_of_the_formula():
-    """Refuse where |x| < c = log((1 - t) / t) / 2: R = P(|x| < c), E = P(x > c | class 0), both in closed form."""
+    """Refuse where |x| < c = log((1 - t) / t) / 2: R = P(|x| < c), E = P(x > c | class 0), both in
+    closed form.
+    """
     t, n = 0.2, 100_000
     X, y = two_gaussians(n, np.random.default_rng(0))
     c = np.log((1 - t) / t) / 2
@@ -130,7 +135,7 @@ def test_the_cost_and_error_rules_equal_brute_force(seed, novelty):
         assert weight @ model.accepted(X) == max(good)
 
 
-# -- rates ----------------------------------------------------------------------------------------------------------
+# -- rates -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.1, 1 / 3, 0.9])
@@ -145,9 +150,11 @@ def test_the_novelty_threshold_is_the_jth_lowest_score(rate, n):
 
 @pytest.mark.parametrize("rule", [{"novelty": 0.1}, {"ambiguity": 0.1, "ambiguity_rule": "rate"}])
 def test_no_more_than_the_rate_of_new_rows_is_refused(rule):
-    """P(refused) = j / (n + 1) over draws of the held-out rows, j = floor(rate (n + 1)), for continuous distributions.
+    """P(refused) = j / (n + 1) over draws of the held-out rows, j = floor(rate (n + 1)), for
+    continuous distributions.
 
-    Given the held-out rows the rate itself is Beta(j, n + 1 - j), of which the mean over 400 draws is known to 4 sigma.
+    Given the held-out rows the rate itself is Beta(j, n + 1 - j), of which the mean over 400 draws
+    is known to 4 sigma.
     """
     rng, n, refused = np.random.default_rng(5), 25, []
     for _ in range(400):
@@ -189,7 +196,7 @@ def test_rows_without_density_are_novel():
     assert model.decide(others).tolist() == [2, 0, 2]
 
 
-# -- labels and evaluation ------------------------------------------------------------------------------------------
+# -- labels and evaluation -------------------------------------------------------------------------
 
 ROWS = np.array([[0.1, 1.0], [0.5, 1.0], [0.9, -1.0], [0.9, 1.0]])
 """Accepted, ambiguous, novel, accepted."""
@@ -247,7 +254,7 @@ def test_certain_rows_keep_their_order():
     assert np.diff(ambiguity_of(np.array([[1.0, 1e-30], [1.0, 1e-20]])))[0] > 0
 
 
-# -- fitting --------------------------------------------------------------------------------------------------------
+# -- fitting ---------------------------------------------------------------------------------------
 
 
 def test_defaults():
@@ -276,7 +283,9 @@ def test_defaults():
 
 
 def test_held_out_rows_are_predicted_by_models_that_were_not_fitted_to_them():
-    """One nearest neighbor predicts its own rows without error; held out, it errs on half of them."""
+    """One nearest neighbor predicts its own rows without error; held out, it errs on half of
+    them.
+    """
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 2)), rng.integers(2, size=200)
     rule, near = {"ambiguity": 0.1, "ambiguity_rule": "error"}, KNeighborsClassifier(1)

@@ -1,4 +1,6 @@
-"""`standardize`: spherical kernels that are round among features of variance one, whatever the units."""
+"""`standardize`: spherical kernels that are round among features of variance one, whatever the
+units.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Data that other mixture libraries die of: every family must fit it, and say the same of it as when it is tame."""
+"""Data that other mixture libraries die of: every family must fit it, and say the same of it as
+when it is tame.
+"""
 
 import warnings
 
@@ -158,7 +160,9 @@ def test_the_floor_is_a_part_of_each_features_variance():
 
 
 def test_the_floor_of_full_kernels_binds_in_every_direction():
-    """Rows on a line: the covariance is singular across it, and is lifted there to the floor alone."""
+    """Rows on a line: the covariance is singular across it, and is lifted there to the floor
+    alone.
+    """
     rng = np.random.default_rng(0)
     t = rng.normal(size=200)
     x, y = np.column_stack([t, t]), (t > 0).astype(int)
@@ -211,7 +215,9 @@ def test_empty_kernels_are_moved_dropped_or_kept(family):
 
 @pytest.mark.parametrize("policy", ["move", "drop"])
 def test_a_class_without_weight_keeps_a_kernel(policy):
-    """No row of class 2 counts, so its kernels starve; the last of them stays, for a class needs a density."""
+    """No row of class 2 counts, so its kernels starve; the last of them stays, for a class needs a
+    density.
+    """
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 40)
     x = rng.normal(size=(120, 2)) + 4 * y[:, None]

@@ -66,7 +66,9 @@ def test_guarded_and_plain_moments_agree(family, blobs, given_start, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_variances_keep_the_promised_accuracy_at_every_distance(family, dtype):
-    """Cancellation costs less than 1e-6 of a variance, 1e-4 of float32 rows, wherever the kernel lies: by centered rows."""
+    """Cancellation costs less than 1e-6 of a variance, 1e-4 of float32 rows, wherever the kernel
+    lies: by centered rows.
+    """
     rng = np.random.default_rng(0)
     limit, farthest = (1e-6, 1e7) if dtype == np.float64 else (1e-4, 300.0)
     for distance in np.geomspace(1, farthest, 9):
@@ -97,7 +99,9 @@ def test_variances_keep_the_promised_accuracy_at_every_distance(family, dtype):
 @pytest.mark.parametrize("family", ["full", "tied"])  # in the others nothing cancels
 @pytest.mark.parametrize("length", [1e2, 1e4, 1e6])
 def test_float32_rows_of_a_long_narrow_kernel(family, length):
-    """A kernel up to a million times longer than wide, at the origin: what float32 rows say of it, by float64 arithmetic."""
+    """A kernel up to a million times longer than wide, at the origin: what float32 rows say of it,
+    by float64 arithmetic.
+    """
     d, n = 5, 4000
     rng = np.random.default_rng(1)
     axes = np.linalg.qr(rng.normal(size=(d, d)))[0]
@@ -121,7 +125,9 @@ def test_float32_rows_of_a_long_narrow_kernel(family, length):
 
 
 def test_a_guarded_kernel_keeps_its_share(family):
-    """Two kernels on one spot, a hundred million widths out: every row is shared as the mixing says."""
+    """Two kernels on one spot, a hundred million widths out: every row is shared as the mixing
+    says.
+    """
     shape = FAMILIES[family].shape(2, 2)
     covariance = np.ones(shape) if family in ("spherical", "diag") else np.zeros(shape) + np.eye(2)
     params = Params(Kernels(np.full((2, 2), 1e8), covariance), np.array([[0.3], [0.7]]), np.ones(1))
@@ -136,7 +142,9 @@ def test_a_guarded_kernel_keeps_its_share(family):
 
 @pytest.mark.parametrize(("mean", "variance"), [(1e150, 1.0), (1e30, 1e-30), (0.0, 1e-60)])
 def test_what_float32_cannot_hold_gives_no_nan(family, mean, variance):
-    """A model made in float64 whose kernels lie farther, or are narrower, than float32 can say; rows of float32."""
+    """A model made in float64 whose kernels lie farther, or are narrower, than float32 can say;
+    rows of float32.
+    """
     d = 2
     means = np.array([[0.0, 0.0], [mean, -mean]])
     one = {"spherical": 1.0, "diag": np.ones(d), "full": np.eye(d)}.get(family)
@@ -199,7 +207,9 @@ def test_collapse_names_kernel_and_feature(family):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
-    """Where nearly all responsibilities vanish, sums are taken over the others alone: the same as over all, to rounding."""
+    """Where nearly all responsibilities vanish, sums are taken over the others alone: the same as
+    over all, to rounding.
+    """
     rng = np.random.default_rng(5)
     d, n_kernels, n = 14, 12, 400
     x = (3 + rng.normal(size=(n, d))).astype(dtype)

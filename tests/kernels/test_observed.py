@@ -1,4 +1,6 @@
-"""Kernels beside rows with missing cells: densities and expected moments by the textbook, one row at a time."""
+"""Kernels beside rows with missing cells: densities and expected moments by the textbook, one row
+at a time.
+"""
 
 import array_api_strict as strict
 import numpy as np
@@ -51,7 +53,9 @@ def matrix_of(kernel, kernels, j):
 
 @pytest.mark.parametrize("guard", [None, -1.0])  # below zero every kernel is computed from x - mean
 def test_densities_and_moments_are_those_of_the_textbook(family, guard):
-    """Row by row, with the conditional mean and covariance of the missing cells given the others."""
+    """Row by row, with the conditional mean and covariance of the missing cells given the
+    others.
+    """
     kernel = family(np.full(D, 1e-9), guard)
     kernels = some_kernels(kernel, M, D)
     natural_params = kernel.natural_params(kernels, EPS)

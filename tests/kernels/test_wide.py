@@ -27,7 +27,9 @@ class OneByOne(Full):
 
 
 def problem(*, dtype=np.float64, sharing=0.4, missing=False, weighted=True):
-    """Rows of three classes, a fifth of them without a label, and a network that has not converged."""
+    """Rows of three classes, a fifth of them without a label, and a network that has not
+    converged.
+    """
     rng = np.random.default_rng(3)
     y = rng.integers(K, size=N)
     x = rng.normal(size=(N, D)) @ rng.normal(size=(D, D)) + 0.8 * y[:, None]
@@ -148,7 +150,9 @@ print(tracemalloc.get_traced_memory()[1], model.covariances_.nbytes)
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["full", "tied"])
 def test_a_thousand_features_fit_in_little_memory(family):
-    """Some times what the covariances take; a table of all pairs of features and these rows takes 1.2 GB."""
+    """Some times what the covariances take; a table of all pairs of features and these rows takes
+    1.2 GB.
+    """
     done = subprocess.run(
         [sys.executable, "-c", FIT, family], capture_output=True, text=True, check=True
     )

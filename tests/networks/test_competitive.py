@@ -33,7 +33,7 @@ def start(n_neurons, n_outputs, d, rng, kernels=None):
     )
 
 
-# -- the equations as printed, one loop a sum ---------------------------------------------------------------------------
+# -- the equations as printed, one loop a sum ------------------------------------------------------
 
 
 def printed_sweep(x, t, weight, mixing, alpha, beta, eta):
@@ -82,7 +82,7 @@ def test_gradient_sweeps_equal_the_printed_equations(alpha, beta):
         assert objective == pytest.approx(expected, rel=1e-11)
 
 
-# -- slopes -------------------------------------------------------------------------------------------------------------
+# -- slopes ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n_classes", "margin"), [(2, False), (2, True), (3, False), (3, True)])
@@ -134,7 +134,7 @@ def test_the_repulsion_is_the_sum_of_squared_cosines():
     assert np.isfinite(silent[1]).all()
 
 
-# -- neurons ------------------------------------------------------------------------------------------------------------
+# -- neurons ---------------------------------------------------------------------------------------
 
 
 def test_a_softmax_of_two_opposite_outputs_is_a_logistic_neuron():
@@ -169,7 +169,7 @@ def test_a_margin_neuron_pays_until_it_is_one_away():
     np.testing.assert_allclose(slope[0, 0], [-0.5, -0.25, -0.125, 0, 0])
 
 
-# -- the objective and its bound ----------------------------------------------------------------------------------------
+# -- the objective and its bound -------------------------------------------------------------------
 
 
 def downhill(cost, weight, first):
@@ -218,7 +218,7 @@ def log_joint(x, t, params):
     return joint
 
 
-# -- the solver ---------------------------------------------------------------------------------------------------------
+# -- the solver ------------------------------------------------------------------------------------
 
 
 def test_the_solver_never_climbs():

@@ -1,4 +1,6 @@
-"""The equations of Ferreira & Figueiredo, row by row with SciPy's densities, against the network; readouts against others."""
+"""The equations of Ferreira & Figueiredo, row by row with SciPy's densities, against the network;
+readouts against others.
+"""
 
 import numpy as np
 import pytest
@@ -156,7 +158,7 @@ def test_temperature_widens_spherical_kernels(problem):
     np.testing.assert_allclose(*columns, rtol=1e-12)
 
 
-# -- output layers against other implementations ------------------------------------------------------------------------------
+# -- output layers against other implementations ---------------------------------------------------
 
 
 @pytest.fixture
@@ -353,7 +355,7 @@ def test_the_logistic_strength_has_no_better_neighbor(setting):
     )
 
 
-# -- stopping -----------------------------------------------------------------------------------------------------------------
+# -- stopping --------------------------------------------------------------------------------------
 
 
 class Scripted:

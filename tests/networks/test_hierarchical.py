@@ -1,4 +1,6 @@
-"""Networks split by class: the split against its equations, and everything that must stay true of the split network."""
+"""Networks split by class: the split against its equations, and everything that must stay true of
+the split network.
+"""
 
 import naive
 import numpy as np
@@ -12,7 +14,9 @@ BELIEF = 20.0
 
 
 def births(x, y, mean, covariance, mixing, table, family, weight, prior):
-    """The subkernels of every kernel and class, row by row, with 20 rows' worth of belief in the kernel itself."""
+    """The subkernels of every kernel and class, row by row, with 20 rows' worth of belief in the
+    kernel itself.
+    """
     (n_kernels, d), n_classes = mean.shape, mixing.shape[1]
     density = naive.kernel_densities(x, mean, covariance, family)
     full = naive.matrices(covariance, family, n_kernels, d)
@@ -197,7 +201,9 @@ def test_a_kernel_of_one_class_stays_one_kernel():
 
 
 def test_a_tiny_class_keeps_a_kernel(family):
-    """Three rows in a thousand, of which two are equal: no kernel collapses, and the class can still be found."""
+    """Three rows in a thousand, of which two are equal: no kernel collapses, and the class can
+    still be found.
+    """
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=(1000, 2)), [[0.5, 0.5], [0.5, 0.5], [0.4, 0.4]]])
     y = np.r_[np.arange(1000) % 2, [2, 2, 2]]
@@ -242,7 +248,9 @@ def test_the_model_that_is_split_stays_as_it_is(blobs):
 
 @pytest.mark.filterwarnings("ignore:.*lost all their rows")
 def test_a_kernel_prior_stays_in_force_while_a_split_is_refined(family):
-    """Four distinct rows, each repeated: the anchor is too weak to keep the subkernels off the floor, the prior is not."""
+    """Four distinct rows, each repeated: the anchor is too weak to keep the subkernels off the
+    floor, the prior is not.
+    """
     x = np.repeat([[0.0, 0], [0, 1], [5, 5], [5, 6]], 10, axis=0)
     y = np.repeat([0, 1], 20)
     smallest = np.linalg.eigvalsh if family in ("full", "tied") else np.asarray

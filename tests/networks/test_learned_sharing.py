@@ -93,7 +93,9 @@ def test_the_objective_never_falls(family, acceleration):
 
 
 def test_classes_that_do_not_meet_share_nothing():
-    """Far apart, every kernel ends with one class, and the network is the separate mixtures of the same start."""
+    """Far apart, every kernel ends with one class, and the network is the separate mixtures of the
+    same start.
+    """
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 100)
     x = rng.normal(size=(200, 2)) + 40 * y[:, None]
@@ -106,7 +108,9 @@ def test_classes_that_do_not_meet_share_nothing():
 
 
 def test_classes_that_cannot_be_told_apart_share_by_their_numbers():
-    """The same rows in both classes, one of them three times as often: attention is 3 to 1 in the only kernel."""
+    """The same rows in both classes, one of them three times as often: attention is 3 to 1 in the
+    only kernel.
+    """
     rng = np.random.default_rng(0)
     half = rng.normal(size=(100, 2))
     x, y = np.concatenate([half] * 4), np.repeat([0, 0, 0, 1], 100)
@@ -118,7 +122,9 @@ def test_classes_that_cannot_be_told_apart_share_by_their_numbers():
 
 
 def test_a_class_may_take_over_a_kernel_that_another_owns():
-    """Clouds: one class is a single Gaussian and needs one kernel of its four, the other has use for more."""
+    """Clouds: one class is a single Gaussian and needs one kernel of its four, the other has use
+    for more.
+    """
     x, y = make_clouds(random_state=0)
     model = SharedKernelClassifier.prbf(8, sharing="learned", random_state=0).fit(x, y)
     assert np.argmax(model.sharing_, axis=1).tolist() != model.owners_.tolist()
@@ -138,7 +144,9 @@ def test_coordinates_lead_back(blobs, given_start, family):
 
 
 def test_a_kernel_without_rows_is_moved_and_heeds_all():
-    """A kernel at 1e3 loses everything; moved, it lies at a row of its owner, attentive to all classes alike."""
+    """A kernel at 1e3 loses everything; moved, it lies at a row of its owner, attentive to all
+    classes alike.
+    """
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(60, 2)), np.arange(60) % 2
     rows = ArrayRows(x, y, frame=Frame(np.zeros(2), np.ones(2)))

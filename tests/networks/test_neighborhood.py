@@ -59,7 +59,9 @@ def test_rows_in_another_order_and_library_say_the_same(problem):
 
 
 def test_the_metric_of_a_feature_that_says_nothing_shrinks():
-    """One feature tells the classes apart, the other is noise ten times as wide: the gradient closes it."""
+    """One feature tells the classes apart, the other is noise ten times as wide: the gradient
+    closes it.
+    """
     rng = np.random.default_rng(3)
     codes = np.arange(60) % 2
     x = np.column_stack([codes + 0.3 * rng.normal(size=60), 3 * rng.normal(size=60)])

@@ -145,7 +145,7 @@ def test_all_radii_in_one_pass_cost_what_each_would(kernel):
         assert found[i] == wrong
 
 
-# -- reduction ---------------------------------------------------------------------------------------------------------
+# -- reduction -------------------------------------------------------------------------------------
 
 
 def reducer(x, kernel="gaussian", radius=0.7, weight=None):

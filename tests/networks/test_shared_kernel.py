@@ -51,7 +51,9 @@ def test_sweeps_equal_the_printed_equations(blobs, given_start, family, sharing,
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
 def test_sweeps_equal_the_printed_equations_where_nearly_all_responsibilities_vanish(family):
-    """Ten clusters far apart in fourteen dimensions: sums are then taken over the pairs that count alone."""
+    """Ten clusters far apart in fourteen dimensions: sums are then taken over the pairs that count
+    alone.
+    """
     rng = np.random.default_rng(0)
     d, n_kernels = 14, 10
     part = np.repeat(np.arange(n_kernels), 30)
@@ -128,7 +130,9 @@ def test_what_sharing_forbids_is_exactly_zero_whatever_the_order_of_the_rows(
 def test_rows_sorted_by_class_have_the_same_sweep(
     blobs, given_start, family, sharing, hidden, penalty
 ):
-    """Rows of each class are multiplied with that class's kernels alone, and the sums are those of all."""
+    """Rows of each class are multiplied with that class's kernels alone, and the sums are those of
+    all.
+    """
     x, y = (np.concatenate([a] * 5) for a in blobs)
     y = np.where(np.arange(len(y)) % 10 < hidden, -1, y)
     mean, covariance, mixing, _ = given_start
@@ -263,7 +267,9 @@ def test_prediction_is_bayes_rule_on_the_densities(blobs, family, given_start):
 
 
 def test_densities_survive_where_they_underflow(family):
-    """A row a thousand deviations from one class and next to another: both log-densities are exact."""
+    """A row a thousand deviations from one class and next to another: both log-densities are
+    exact.
+    """
     d = 3
     covariance = {
         "spherical": np.ones(2),
@@ -299,7 +305,9 @@ def test_sharing_table():
 
 
 def test_a_kernel_without_rows_stays_where_it_is(family, blobs, given_start):
-    """Far from every row a kernel gets no mass at all; the others must come out as if it were not there."""
+    """Far from every row a kernel gets no mass at all; the others must come out as if it were not
+    there.
+    """
     x, _ = blobs
     mean, covariance, *_ = given_start
     mean = np.vstack([mean[:2], [[1e4, 1e4, 1e4]]])

@@ -15,7 +15,9 @@ from kernelpool.starts.sample import ClassSample
 
 
 def numpys_threads():
-    """Threads of the BLAS that NumPy uses; SciPy and torch may have loaded others, which no sweep calls."""
+    """Threads of the BLAS that NumPy uses; SciPy and torch may have loaded others, which no sweep
+    calls.
+    """
     return [
         library["num_threads"] for library in threadpool_info() if "numpy" in library["filepath"]
     ]
@@ -66,7 +68,9 @@ def test_threads_follow_the_limit_of_blas():
 
 
 def test_a_hold_of_others_that_ends_first_is_not_brought_back():
-    """k-means in one thread, a sweep in another: whoever leaves last, BLAS ends with what it had before both."""
+    """k-means in one thread, a sweep in another: whoever leaves last, BLAS ends with what it had
+    before both.
+    """
     before = numpys_threads()
     others = threadpool_limits(1, user_api="blas")
     with rows_threads.one_blas_thread():
@@ -80,7 +84,9 @@ def test_a_hold_of_others_that_ends_first_is_not_brought_back():
 
 
 def test_k_means_beside_a_sweep_leaves_blas_as_it_was():
-    """The start and the sweeps of two trainings, each begun while the other runs, many times over."""
+    """The start and the sweeps of two trainings, each begun while the other runs, many times
+    over.
+    """
     before = numpys_threads()
     rng = np.random.default_rng(0)
     x = rng.normal(size=(3000, 4))

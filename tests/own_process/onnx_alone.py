@@ -1,4 +1,6 @@
-"""Run by the tests of tests/export in a process of its own: a model file, rows and onnxruntime, and nothing of this library."""
+"""Run by the tests of tests/export in a process of its own: a model file, rows and onnxruntime, and
+nothing of this library.
+"""
 
 import sys
 

@@ -33,7 +33,9 @@ def folder(nowhere, monkeypatch, tmp_path):
 
 @pytest.fixture
 def openml(nowhere, monkeypatch):
-    """Call with a set's name and rows: scikit-learn then gets them from a server that answers as OpenML does."""
+    """Call with a set's name and rows: scikit-learn then gets them from a server that answers as
+    OpenML does.
+    """
 
     def serve(name, X, y):
         answers = openml_answers(name, X, y)

@@ -1,4 +1,6 @@
-"""Made-up copies of the data sets: right in shape, labels and class counts, random in everything else."""
+"""Made-up copies of the data sets: right in shape, labels and class counts, random in everything
+else.
+"""
 
 import gzip
 import hashlib
@@ -33,7 +35,9 @@ PIMA_ZEROS = {1: 5, 2: 35, 3: 227, 4: 374, 5: 11}
 
 
 def made_up(name, lost=0, seed=0):
-    """Rows and classes of a set that has lost some rows of its first class; values have at most three decimals."""
+    """Rows and classes of a set that has lost some rows of its first class; values have at most
+    three decimals.
+    """
     dataset = sets.KNOWN[name]
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(len(dataset.counts)), dataset.counts)[lost:]
@@ -90,7 +94,9 @@ def write_package(site, name, X, y):
 
 
 def openml_answers(name, X, y):
-    """What OpenML's server answers, by the end of the address; the answers' form is that of its API, version 1."""
+    """What OpenML's server answers, by the end of the address; the answers' form is that of its
+    API, version 1.
+    """
     number, labels = OPENML_NUMBERS[name], OPENML_LABELS[name]
     features = [
         f"V{i}" for i in range(1, X.shape[1] + 1)

@@ -1,4 +1,6 @@
-"""What the loaders return: on made-up copies everywhere, and facts about the real sets where those can be found."""
+"""What the loaders return: on made-up copies everywhere, and facts about the real sets where those
+can be found.
+"""
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ from .copies import csv_text, made_up, write_folder
 
 
 def need(*names):
-    """Skips the test, with a reason that says how to get the set, where a set is not on this machine."""
+    """Skips the test, with a reason that says how to get the set, where a set is not on this
+    machine.
+    """
     for name in names:
         if reason := datasets.missing_reason(name):
             pytest.skip(reason)
@@ -76,7 +80,9 @@ def test_satimage_in_five_dimensions(folder):
 
 
 def _assert_discriminant_axes(Z, X, y):
-    """By definition: linear in X, unit pooled covariance within classes, uncorrelated class means, the widest apart first."""
+    """By definition: linear in X, unit pooled covariance within classes, uncorrelated class means,
+    the widest apart first.
+    """
     centered = np.column_stack([X, np.ones(len(X))])
     residual = Z - centered @ np.linalg.lstsq(centered, Z, rcond=None)[0]
     assert np.abs(residual).max() < 1e-6

@@ -72,16 +72,16 @@ def test_the_choice_of_a_reading_says_what_the_objective_and_what_the_cells_say(
     told = _choice_of_reading(rows, ["next", "current", "printed"])
     assert "falls least under *next*" in told
     assert (
-        "by 0.50 under *next*, 1.00 under *printed*, 1.25 under *current*; of the 2 sets *next* lets it fall least on 1."
-        in told
+        "by 0.50 under *next*, 1.00 under *printed*, 1.25 under *current*; of the 2 sets *next* "
+        "lets it fall least on 1." in told
     )
     assert (
-        "highest under *next*, with 0.100 under *next*, 0.200 under *printed*, 0.300 under *current*"
-        in told
+        "highest under *next*, with 0.100 under *next*, 0.200 under *printed*, 0.300 under "
+        "*current*" in told
     )
     assert (
-        "Of the 2 cells with a penalty 0 are within two under *next*, 2 are within two under *current*"
-        in told
+        "Of the 2 cells with a penalty 0 are within two under *next*, 2 are within two under "
+        "*current*" in told
     )
     for row in rows:
         row["sum_of_falls"] = {"next": 1.0, "current": 2.0, "printed": 0.9}[row["step"]] + (
@@ -92,6 +92,6 @@ def test_the_choice_of_a_reading_says_what_the_objective_and_what_the_cells_say(
         )  # 1.1 and 0.1 against 1.0 and 1.0: -0.1 and 0.9
     told = _choice_of_reading(rows, ["next", "current", "printed"])
     assert (
-        "Under *next* it falls by 0.40 ± 0.50 more than under *printed* (standard error over the cells), which decides"
-        in told
+        "Under *next* it falls by 0.40 ± 0.50 more than under *printed* (standard error over the "
+        "cells), which decides" in told
     )

@@ -1,4 +1,6 @@
-"""The published figures, read from the papers' pages once more, and how ours are compared with them."""
+"""The published figures, read from the papers' pages once more, and how ours are compared with
+them.
+"""
 
 from collections import Counter
 

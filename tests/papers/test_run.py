@@ -1,4 +1,6 @@
-"""A run from end to end: it can be interrupted, goes on, names what is missing, and writes a page of its own."""
+"""A run from end to end: it can be interrupted, goes on, names what is missing, and writes a page
+of its own.
+"""
 
 import json
 
@@ -134,8 +136,8 @@ def test_the_page_of_a_run(monkeypatch, tmp_path):
     page = (tmp_path / "index.md").read_text()
     assert "| **11.26 / 30.00 (+25.0)°** |" in page
     assert (
-        "clouds, sharing 1, 8 kernels: 11.26 published, 30.00 ours, not higher in 0 of 1 single runs."
-        in page
+        "clouds, sharing 1, 8 kernels: 11.26 published, 30.00 ours, not higher in 0 of 1 single "
+        "runs." in page
     )
     assert "its own method | 1 run, of 150 | 0 | 0 | 1 | 0 | 0 | 1 |" in page
     assert len((tmp_path / "results.csv").read_text().splitlines()) == 176

@@ -194,7 +194,7 @@ def test_readings_side_by_side():
     assert found["printed"]["repeats"] == 1
 
 
-# -- comparison ---------------------------------------------------------------------------------------------------
+# -- comparison ------------------------------------------------------------------------------------
 
 
 def test_one_full_mixture_a_class_is_qda():
@@ -223,7 +223,7 @@ def test_a_fold_of_the_comparison(method):
     assert record["fit_seconds"] > 0
 
 
-# -- minimal kernel networks --------------------------------------------------------------------------------------
+# -- minimal kernel networks -----------------------------------------------------------------------
 
 
 def test_editing_removes_the_overlap():

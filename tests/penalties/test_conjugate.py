@@ -52,7 +52,9 @@ def random_kernels(family, rng):
 
 
 def test_the_term_of_the_objective_is_the_log_prior(family):
-    """Differences of `objective` are those of SciPy's normal and inverse Wishart (or gamma) densities."""
+    """Differences of `objective` are those of SciPy's normal and inverse Wishart (or gamma)
+    densities.
+    """
     rng = np.random.default_rng(0)
     kernel = FAMILIES[family](np.zeros(D))
     none = np.zeros((0, M))
@@ -89,7 +91,9 @@ def test_the_m_step_is_the_mode_of_the_posterior(family):
 
 @pytest.mark.filterwarnings("ignore:.*lost all their rows")
 def test_kernels_that_would_collapse_keep_a_width(family):
-    """Four distinct rows, each repeated: without the prior every kernel falls to the floor, with it none comes near."""
+    """Four distinct rows, each repeated: without the prior every kernel falls to the floor, with it
+    none comes near.
+    """
     x = np.repeat([[0.0, 0], [0, 1], [5, 5], [5, 6]], 10, axis=0)
     y = np.repeat([0, 1], 20)
     floor = 1e-6 * x.var(axis=0).mean()

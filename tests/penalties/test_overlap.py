@@ -14,7 +14,9 @@ from papers.data import load_ionosphere, missing_reason
 
 
 def responsibilities(x, y, mean, covariance, mixing, family, prior, weight, table):
-    """Of kernel and class in every row, (n, M, K), times its weight; a row with y = -1 is dealt out by P(C_k) p(x|C_k)."""
+    """Of kernel and class in every row, (n, M, K), times its weight; a row with y = -1 is dealt out
+    by P(C_k) p(x|C_k).
+    """
     density = naive.kernel_densities(x, mean, covariance, family)
     h = np.zeros((len(x), *mixing.shape))
     for n in range(len(x)):
@@ -54,7 +56,9 @@ def subkernels(x, y, mean, covariance, mixing, family, prior, weight, table):
 def regularized_sweep(
     x, y, mean, covariance, mixing, family, prior, alpha, weight, table, step="next", before=None
 ):
-    """(24)-(30) as printed, with delta of (30) at t + 1; or at t, of the subkernels of this sweep or of those `before`."""
+    """(24)-(30) as printed, with delta of (30) at t + 1; or at t, of the subkernels of this sweep
+    or of those `before`.
+    """
     return _regularized_sweep(
         x, y, mean, covariance, mixing, family, prior, alpha, weight, table, step, before
     )[:3]
@@ -145,7 +149,9 @@ def faithful(start, family, **more):
 
 
 def situation(blobs, owner, case):
-    """Labels, weights, class priors and sharing: as plain as they come, or with everything at once."""
+    """Labels, weights, class priors and sharing: as plain as they come, or with everything at
+    once.
+    """
     _, y = blobs
     if case == "plain":
         return y, np.ones(len(y)), np.bincount(y) / len(y), np.ones((6, 3))
@@ -214,7 +220,9 @@ def test_readings_of_the_step_of_delta(blobs, given_start, family, step):
 
 
 def test_the_means_under_the_full_distance(blobs, given_start, family):
-    """One sweep: the means make the derivative of the complete log-likelihood less the penalty (23), with Sigma_jk, zero."""
+    """One sweep: the means make the derivative of the complete log-likelihood less the penalty
+    (23), with Sigma_jk, zero.
+    """
     x, y = blobs
     mean, covariance, mixing, _ = given_start
     prior, alpha = np.bincount(y) / len(y), 40.0
@@ -246,7 +254,9 @@ def test_the_means_under_the_full_distance(blobs, given_start, family):
 @pytest.mark.filterwarnings("ignore:EM stopped")
 @pytest.mark.parametrize("distance", sorted(DISTANCES))
 def test_the_objective_is_that_of_the_parameters_returned(blobs, family, distance):
-    """A strong penalty lets the objective fall; what is returned is the best on the way, with its own objective."""
+    """A strong penalty lets the objective fall; what is returned is the best on the way, with its
+    own objective.
+    """
     x, y = blobs
     model = SharedKernelClassifier.prbf(
         4, covariance_type=family, overlap=Overlap(300, distance, units="raw"), init="random",
@@ -284,7 +294,9 @@ def test_strength_zero_is_maximum_likelihood_bit_for_bit(blobs, given_start, fam
 @pytest.mark.filterwarnings("ignore:EM stopped")
 @pytest.mark.parametrize("weighted", [False, True])
 def test_units_of_the_paper(blobs, given_start, family, weighted):
-    """N / (K M) with N the weight of all rows, those without a label included by what they count."""
+    """N / (K M) with N the weight of all rows, those without a label included by what they
+    count.
+    """
     x, y = blobs
     labels = np.where(np.arange(len(y)) % 4 == 0, -1, y) if weighted else y
     weight = np.random.default_rng(0).uniform(0.5, 2, size=len(y)) if weighted else np.ones(len(y))
@@ -392,7 +404,9 @@ def test_the_center_under_both_beliefs(family):
 
 
 def test_the_overlap_of_each_kernel(blobs, family):
-    """(15), (16) by hand; with strength one their sum is what the penalty takes from the objective."""
+    """(15), (16) by hand; with strength one their sum is what the penalty takes from the
+    objective.
+    """
     x, y = blobs
     weight = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
     model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, tol=1e-3).fit(

@@ -48,7 +48,8 @@ def test_a_sample_is_unbiased_and_follows_the_weights():
     weight = np.where(x[:, 0] > 0, 3.0, 0.0)
     right = sample_rows(ArrayRows(x, y, weight), 1, 0, most=5000)[0]
     assert right.x.min() > 0
-    # four times the weight, four times the chance: 8000 and 2000 in 10,000, a little less for drawing without replacement
+    # four times the weight, four times the chance: 8000 and 2000 in 10,000, a little less for
+    # drawing without replacement
     skewed = sample_rows(ArrayRows(x, y, np.where(x[:, 0] > 0, 4.0, 1.0)), 1, 0, most=1000)[0]
     assert (skewed.x > 0).mean() == pytest.approx(0.8, abs=0.05)
 

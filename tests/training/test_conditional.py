@@ -1,4 +1,6 @@
-"""Conditional training: tempering by its definition, ascent, and limits that other implementations know."""
+"""Conditional training: tempering by its definition, ascent, and limits that other implementations
+know.
+"""
 
 import numpy as np
 import pytest
@@ -53,7 +55,9 @@ def test_tempering_raises_every_weighted_kernel_to_a_power(family, beta):
 @pytest.mark.parametrize("family", ["spherical", "diag", "full", "tied"])
 @pytest.mark.parametrize("generative_weight", [0.0, 0.3])
 def test_hybrid_gradients_are_slopes(family, generative_weight):
-    """By central differences of (1 - generative_weight) log P(y|x) + generative_weight log p(x, y)."""
+    """By central differences of (1 - generative_weight) log P(y|x) + generative_weight log p(x,
+    y).
+    """
     rng = np.random.default_rng(2)
     net, params = network(family, rng)
     x, y, weight = rng.normal(size=(30, 3)), rng.integers(0, 3, 30), rng.uniform(0.5, 2, 30)
@@ -78,7 +82,9 @@ def test_hybrid_gradients_are_slopes(family, generative_weight):
 
 
 def test_one_tied_kernel_a_class_is_logistic_regression():
-    """Trained to the end, without a held-out fold in the way: the unpenalized solution of scikit-learn, to 1e-4."""
+    """Trained to the end, without a held-out fold in the way: the unpenalized solution of
+    scikit-learn, to 1e-4.
+    """
     from kernelpool.lbfgs import maximize
 
     rng = np.random.default_rng(3)
@@ -180,7 +186,7 @@ def test_the_likelihood_of_training_rows_never_falls(clouds, monkeypatch):
         assert fit.history[-1] > fit.history[0]
 
 
-# -- more rows than the host should hold ----------------------------------------------------------------------------
+# -- more rows than the host should hold -----------------------------------------------------------
 
 
 def at_home(home, X, y):
@@ -237,11 +243,13 @@ def test_many_rows_go_on_from_every_kind_of_network(settings, clouds, monkeypatc
     assert np.isfinite(model.predict_log_proba(X_test)).all()
 
 
-# -- few rows a class -----------------------------------------------------------------------------------------------
+# -- few rows a class ------------------------------------------------------------------------------
 
 
 def led(n, seed):
-    """Digits of seven segments, each wrong one time in ten (Breiman et al. 1984), and P(digit|segments)."""
+    """Digits of seven segments, each wrong one time in ten (Breiman et al. 1984), and
+    P(digit|segments).
+    """
     digits = "1110111 0010010 1011101 1011011 0111010 1101011 1101111 1010010 1111111 1111011"
     lit = np.array([[int(c) for c in word] for word in digits.split()])
     rng = np.random.default_rng(seed)
@@ -359,11 +367,13 @@ def test_an_interrupted_climb_of_many_rows_is_told(clouds, monkeypatch):
     assert np.isfinite(model.predict_log_proba(X_test)).all()
 
 
-# -- no more work than it takes -------------------------------------------------------------------------------------
+# -- no more work than it takes --------------------------------------------------------------------
 
 
 def test_no_row_is_scored_by_the_step_that_it_selects():
-    """Of coins no forecast has a mean loss below log 2; the least loss on the very rows that end the climb is below."""
+    """Of coins no forecast has a mean loss below log 2; the least loss on the very rows that end
+    the climb is below.
+    """
     rng = np.random.default_rng(0)
     chosen, judged = [], []
     for seed in range(12):

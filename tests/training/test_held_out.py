@@ -83,7 +83,7 @@ def test_choice_is_sharp_then_calm_then_small():
     assert choose([constant(0.5, 1.0)] * 3, [(4,), (2,), (2,)]) == 1  # the earliest of equals
 
 
-# -- rows held out where they live ----------------------------------------------------------------------------------
+# -- rows held out where they live -----------------------------------------------------------------
 
 
 def moments(block):

@@ -1,4 +1,6 @@
-"""Parzen networks from rows: the width against double loops and SciPy, editing, and how few kernels suffice."""
+"""Parzen networks from rows: the width against double loops and SciPy, editing, and how few kernels
+suffice.
+"""
 
 from types import SimpleNamespace
 
@@ -19,7 +21,7 @@ def rows():
     return make_ripley(120, random_state=0)
 
 
-# -- the width ---------------------------------------------------------------------------------------
+# -- the width -------------------------------------------------------------------------------------
 
 
 def naive_log_votes(X, y, weight, radius, X_new=None):
@@ -119,7 +121,7 @@ def test_rows_are_left_out_with_their_copies(kernel):
         np.testing.assert_allclose(found[i], expected, atol=1e-9)
 
 
-# -- editing and reduction ---------------------------------------------------------------------------
+# -- editing and reduction -------------------------------------------------------------------------
 
 
 def reduction_of(X, y, *, radius=None, **settings):
@@ -158,11 +160,13 @@ def test_kernels_are_dealt_out_by_websters_method():
     assert apportion(np.array([98.0, 1.0, 1.0]), np.array([3, 99, 99]), 7) == [3, 2, 2]
 
 
-# -- how few kernels suffice -------------------------------------------------------------------------
+# -- how few kernels suffice -----------------------------------------------------------------------
 
 
 def search(errors, *, tolerance=0.05, of_all=None):
-    """A search whose networks misclassify so many of 100 held-out rows of a fold; the full one none."""
+    """A search whose networks misclassify so many of 100 held-out rows of a fold; the full one
+    none.
+    """
     found = object.__new__(SizeSearch)
     found.tolerance, found.full_error, found.curve = tolerance, 0.1, []
     found.asked = []

@@ -20,7 +20,8 @@ def members(n=400, n_classes=3, seed=0):
 def test_independent_evidence_is_added_and_guesses_are_dropped():
     log_proba, codes = members(40_000)
     found = pool(log_proba, codes, np.ones(len(codes)), "log_linear")
-    # each evidence is a Gaussian about 2 in its class: log-odds of twice the difference, of which softmax takes one
+    # each evidence is a Gaussian about 2 in its class: log-odds of twice the difference, of which
+    # softmax takes one
     np.testing.assert_allclose(found.weight[:2], [2, 2], rtol=0.15)
     assert found.weight[2] < 0.05
     assert found.loss < min(log_loss(member, codes, np.ones(len(codes))) for member in log_proba)

@@ -1,4 +1,6 @@
-"""Weights of density estimates against a general-purpose optimizer, and against what is known in closed form."""
+"""Weights of density estimates against a general-purpose optimizer, and against what is known in
+closed form.
+"""
 
 import numpy as np
 import pytest

@@ -28,7 +28,9 @@ def streamed(model, batches, half_life=None):
 
 
 def test_a_step_of_the_whole_weight_is_a_sweep_of_batch_em(blobs, family):
-    """With gamma = 1 nothing is left of what was: the network is that of one sweep over the mini-batch."""
+    """With gamma = 1 nothing is left of what was: the network is that of one sweep over the
+    mini-batch.
+    """
     x, y = blobs
     start = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=0.5, random_state=0)
     start.partial_fit(x, y, classes=[0, 1, 2])
@@ -50,7 +52,9 @@ def test_a_step_of_the_whole_weight_is_a_sweep_of_batch_em(blobs, family):
 
 
 def test_statistics_are_averaged_by_the_documented_step(blobs):
-    """A kernel a class, far apart: each row belongs to its kernel, and the means are the weighted means of the batches."""
+    """A kernel a class, far apart: each row belongs to its kernel, and the means are the weighted
+    means of the batches.
+    """
     batches = [clusters(200, seed, ((-50, 0), (50, 0))) for seed in range(4)]
     model = streamed(
         SharedKernelClassifier.prbf(2, covariance_type="diag", sharing=0, random_state=0), batches

@@ -59,7 +59,9 @@ def test_constant_and_binary_features_stay_finite():
 
 
 def test_a_learned_metric_separates_classes_on_new_rows():
-    """One feature of eight is informative: nearest neighbors err less in the metric, on new rows."""
+    """One feature of eight is informative: nearest neighbors err less in the metric, on new
+    rows.
+    """
     rng = np.random.default_rng(0)
     codes = np.arange(800) % 2
     z = np.column_stack([(codes - 0.5) * 2 + 0.4 * rng.normal(size=800), rng.normal(size=(800, 7))])

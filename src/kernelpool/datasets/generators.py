@@ -1,19 +1,22 @@
-"""Generators of the papers' artificial problems, most of which are mixtures of Gaussians with labels.
+"""Generators of the papers' artificial problems, most of which are mixtures of Gaussians with
+labels.
 
-In those, classes and, within a class, its parts have their exact shares of the rows, to within one row; an odd row goes to the
-first.
+In those, classes and, within a class, its parts have their exact shares of the rows, to within one
+row; an odd row goes to the first.
 
 - Clouds: from the ELENA project's data bases.
-- Ripley's: B. D. Ripley, "Neural networks and related methods for classification", Journal of the Royal Statistical Society B
-  56(3), 1994.
-- M. K. Titsias and A. C. Likas, "Shared kernel models for class conditional density estimation", IEEE Transactions on Neural
-  Networks 12(5), 2001, figures 3-5. The paper prints no parameter of these data, only pictures and what two spherical kernels
-  make of them; centers, deviations and row numbers below are ours, chosen so that they make the same of ours.
-- A. Ferreira and M. Figueiredo, "A global training algorithm for radial basis functions neural networks" (EM-Log and
-  EM-Log-Link), figures 3 and 4. The paper prints row numbers and errors, but neither centers nor covariances; those below are
-  ours.
-- K. Sridharan, M. J. Beal and V. Govindaraju, "Competitive mixtures of simple neurons", figure 2 and section 4. Their
-  classes 1 and 2 are 0 and 1 here. Row numbers and class shares are not printed; ours are equal.
+- Ripley's: B. D. Ripley, "Neural networks and related methods for classification", Journal of the
+  Royal Statistical Society B 56(3), 1994.
+- M. K. Titsias and A. C. Likas, "Shared kernel models for class conditional density estimation",
+  IEEE Transactions on Neural Networks 12(5), 2001, figures 3-5. The paper prints no parameter of
+  these data, only pictures and what two spherical kernels make of them; centers, deviations and row
+  numbers below are ours, chosen so that they make the same of ours.
+- A. Ferreira and M. Figueiredo, "A global training algorithm for radial basis functions neural
+  networks" (EM-Log and EM-Log-Link), figures 3 and 4. The paper prints row numbers and errors, but
+  neither centers nor covariances; those below are ours.
+- K. Sridharan, M. J. Beal and V. Govindaraju, "Competitive mixtures of simple neurons", figure 2
+  and section 4. Their classes 1 and 2 are 0 and 1 here. Row numbers and class shares are not
+  printed; ours are equal.
 """
 
 from collections.abc import Sequence
@@ -38,7 +41,9 @@ RING_RADIUS, RING_DEVIATION = 2.0, 0.5
 
 @dataclass(frozen=True)
 class Part:
-    """One Gaussian of one class: `deviation` along axes that are turned by `angle` degrees, anticlockwise."""
+    """One Gaussian of one class: `deviation` along axes that are turned by `angle` degrees,
+    anticlockwise.
+    """
 
     label: int
     share: float
@@ -70,10 +75,13 @@ def draw(parts: Sequence[Part], n_samples: int, random_state: Any) -> tuple[np.n
 
 
 def split(n: int, shares: Sequence[float], at_least: int = 0) -> list[int]:
-    """`n` rows cut by shares: each gets its quota rounded down, the rest goes to the largest remainders, first come first."""
+    """`n` rows cut by shares: each gets its quota rounded down, the rest goes to the largest
+    remainders, first come first.
+    """
     if not isinstance(n, Integral) or n < at_least:
         raise KernelpoolError(f"n_samples must be an integer of at least {at_least}; got {n!r}.")
-    # Unrounded, 45 * 0.35 / 0.5 and 45 * 0.15 / 0.5 would not tie, and the odd row would go to the second.
+    # Unrounded, 45 * 0.35 / 0.5 and 45 * 0.15 / 0.5 would not tie, and the odd row would go to the
+    # second.
     quota = np.round(int(n) * np.asarray(shares, dtype=float) / np.sum(shares), 9)
     counts = np.floor(quota).astype(int)
     for i in np.argsort(counts - quota, kind="stable")[: int(n) - counts.sum()]:
@@ -90,9 +98,9 @@ def shuffled(X: np.ndarray, y: np.ndarray, rng: Any) -> tuple[np.ndarray, np.nda
 def make_clouds(n_samples: int = 5000, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Draw the Clouds problem.
 
-    Class 0 is a quarter each of N((0, 0), 0.2² I) and N((0, 2), 0.2² I) and half of N((2, 1), diag(0.2², 1)); class 1 is
-    N((0, 0), I). Half of the rows belong to each class and, within class 0, the parts have their exact shares. No classifier
-    errs less than 9.654 %.
+    Class 0 is a quarter each of N((0, 0), 0.2² I) and N((0, 2), 0.2² I) and half of N((2, 1),
+    diag(0.2², 1)); class 1 is N((0, 0), I). Half of the rows belong to each class and, within class
+    0, the parts have their exact shares. No classifier errs less than 9.654 %.
 
     Parameters
     ----------
@@ -129,9 +137,10 @@ def make_clouds(n_samples: int = 5000, random_state: Any = None) -> tuple[np.nda
 def make_ripley(n_samples: int = 250, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Draw Ripley's problem anew; `load_ripley` has his own rows.
 
-    Each class is half and half of two Gaussians with covariance 0.03 I: centers (-0.7, 0.3) and (0.3, 0.3) for class 0, (-0.3,
-    0.7) and (0.4, 0.7) for class 1. Half of the rows belong to each class. No classifier errs less than 8.93 % of the time.
-    The 8.0 % usually quoted is what the best classifier makes of Ripley's own 1000 test rows: it errs on 80 of them.
+    Each class is half and half of two Gaussians with covariance 0.03 I: centers (-0.7, 0.3) and
+    (0.3, 0.3) for class 0, (-0.3, 0.7) and (0.4, 0.7) for class 1. Half of the rows belong to each
+    class. No classifier errs less than 8.93 % of the time. The 8.0 % usually quoted is what the
+    best classifier makes of Ripley's own 1000 test rows: it errs on 80 of them.
 
     Parameters
     ----------
@@ -169,16 +178,17 @@ def make_two_against_one(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw two Gaussians of one class against one of the other (shared kernels, figures 3 and 5).
 
-    Class 0 has unit Gaussians at (0, 0) and (`distance`, 0), class 1 has one at (`distance`, `height`), a third of the rows
-    each.
+    Class 0 has unit Gaussians at (0, 0) and (`distance`, 0), class 1 has one at (`distance`,
+    `height`), a third of the rows each.
 
-    - ``distance=2.5`` is figure 3: with two kernels, PRBF gives one to each class, while a mixture that ignores the labels
-      pools class 1 with its neighbor.
-    - ``distance=8`` is figure 5: now PRBF too pools class 1 with its neighbor, and one kernel a class (``sharing=0``) is
-      better. The paper numbers the classes the other way round there.
+    - ``distance=2.5`` is figure 3: with two kernels, PRBF gives one to each class, while a mixture
+      that ignores the labels pools class 1 with its neighbor.
+    - ``distance=8`` is figure 5: now PRBF too pools class 1 with its neighbor, and one kernel a
+      class (``sharing=0``) is better. The paper numbers the classes the other way round there.
 
-    The paper prints: three Gaussians, two of one class and one of the other; in figure 5 the two are "widely separated". It
-    leaves open where they lie, how wide they are and how many rows there are.
+    The paper prints: three Gaussians, two of one class and one of the other; in figure 5 the two
+    are "widely separated". It leaves open where they lie, how wide they are and how many rows there
+    are.
 
     Parameters
     ----------
@@ -210,14 +220,17 @@ def make_two_against_one(
 def make_two_regions(
     n_samples: int = 400, random_state: Any = None, *, minority: float = 0.1, distance: float = 6.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw two regions, each with many rows of one class and few of the other (shared kernels, figure 4).
+    """Draw two regions, each with many rows of one class and few of the other (shared kernels,
+    figure 4).
 
-    Unit Gaussians at (0, 0) and (`distance`, 0). Class 0 has the share `minority` of its rows in the second, class 1 in the
-    first; half of the rows belong to each class. Two pooled kernels describe both classes exactly, one kernel a class
-    cannot: it would take two each. No classifier errs less than about `minority`.
+    Unit Gaussians at (0, 0) and (`distance`, 0). Class 0 has the share `minority` of its rows in
+    the second, class 1 in the first; half of the rows belong to each class. Two pooled kernels
+    describe both classes exactly, one kernel a class cannot: it would take two each. No classifier
+    errs less than about `minority`.
 
-    The paper prints: "two distinct regions, where in each region there exist many patterns of one class and few patterns of the
-    opposite class". It leaves open how many, and where the regions lie.
+    The paper prints: "two distinct regions, where in each region there exist many patterns of one
+    class and few patterns of the opposite class". It leaves open how many, and where the regions
+    lie.
 
     Parameters
     ----------
@@ -252,14 +265,14 @@ def make_two_regions(
 def make_ellipses(n_samples: int = 200, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Draw two elongated Gaussian classes, leaning apart (EM-Log, figure 3).
 
-    Class 0 is a Gaussian at (-2, 0), class 1 one at (2, 0), both with standard deviations 0.3 and 1; the long axis is
-    turned by 30 degrees from the vertical, anticlockwise for class 0 and clockwise for class 1. Half of the rows belong to
-    each class.
+    Class 0 is a Gaussian at (-2, 0), class 1 one at (2, 0), both with standard deviations 0.3 and
+    1; the long axis is turned by 30 degrees from the vertical, anticlockwise for class 0 and
+    clockwise for class 1. Half of the rows belong to each class.
 
-    The paper prints: two Gaussian classes, 100 rows each to train and 200 each to test, ellipsoidal, and no test error for
-    k-means with least squares or for EM-Log-Link with four kernels after ten sweeps. It leaves open where they lie and how
-    they are shaped. Ours are chosen so that the classes hardly touch: a straight line between them errs on about one row in
-    5000.
+    The paper prints: two Gaussian classes, 100 rows each to train and 200 each to test,
+    ellipsoidal, and no test error for k-means with least squares or for EM-Log-Link with four
+    kernels after ten sweeps. It leaves open where they lie and how they are shaped. Ours are chosen
+    so that the classes hardly touch: a straight line between them errs on about one row in 5000.
 
     Parameters
     ----------
@@ -284,13 +297,14 @@ def make_strips(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw three thin parallel strips, the middle one of another class (EM-Log, figure 4).
 
-    Class 0 is half and half of Gaussians at (0, 1) and (0, -1), class 1 is one at (0, 0), all with standard deviations 2
-    along the strip and 0.1 across it. Half of the rows belong to each class. Kernels that follow the strips separate the
-    classes; round ones have to be many.
+    Class 0 is half and half of Gaussians at (0, 1) and (0, -1), class 1 is one at (0, 0), all with
+    standard deviations 2 along the strip and 0.1 across it. Half of the rows belong to each class.
+    Kernels that follow the strips separate the classes; round ones have to be many.
 
-    The paper prints: 100 rows to train and 200 to test, six kernels, fifteen sweeps, 15 test errors for k-means with least
-    squares and none for EM-Log-Link, which is at its best "when classes have different covariances with different
-    orientations". It leaves open what the data are; `angle` gives the classes different orientations.
+    The paper prints: 100 rows to train and 200 to test, six kernels, fifteen sweeps, 15 test errors
+    for k-means with least squares and none for EM-Log-Link, which is at its best "when classes have
+    different covariances with different orientations". It leaves open what the data are; `angle`
+    gives the classes different orientations.
 
     Parameters
     ----------
@@ -299,8 +313,9 @@ def make_strips(
     random_state : int, RandomState instance or None, default=None
         Seed.
     angle : float, default=0.0
-        Degrees by which the strips of class 0 are turned anticlockwise and that of class 1 clockwise, from 0 to 45. They are
-        shortened so that they would meet at 3.3 standard deviations.
+        Degrees by which the strips of class 0 are turned anticlockwise and that of class 1
+        clockwise, from 0 to 45. They are shortened so that they would meet at 3.3 standard
+        deviations.
 
     Returns
     -------
@@ -326,8 +341,9 @@ def make_one_against_two(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw one Gaussian against two beside it (competitive neurons, figure 2a).
 
-    Class 0 is N((0, 0), I), class 1 half and half of N((2, 0), I) and N((0, 2), I): all of it printed in the paper, which
-    separates them by two neurons. Half of the rows belong to each class. No classifier errs less than 20.0 %.
+    Class 0 is N((0, 0), I), class 1 half and half of N((2, 0), I) and N((0, 2), I): all of it
+    printed in the paper, which separates them by two neurons. Half of the rows belong to each
+    class. No classifier errs less than 20.0 %.
 
     Parameters
     ----------
@@ -354,12 +370,14 @@ def make_one_against_two(
 def make_ring(n_samples: int = 400, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Draw a disc inside a ring (competitive neurons, figure 2b).
 
-    Class 0 is N((0, 0), I). Class 1 lies around it at every angle alike, at a distance from the origin that is N(2, 0.5²).
-    Half of the rows belong to each class. The best boundary is a circle of radius 1.50, and errs on 24.1 % of the rows.
-    (Beyond a radius of 3.55 the tail of class 0 would win again; one row in 700 lies there.)
+    Class 0 is N((0, 0), I). Class 1 lies around it at every angle alike, at a distance from the
+    origin that is N(2, 0.5²). Half of the rows belong to each class. The best boundary is a circle
+    of radius 1.50, and errs on 24.1 % of the rows. (Beyond a radius of 3.55 the tail of class 0
+    would win again; one row in 700 lies there.)
 
-    The paper prints: class 0, that class 1 surrounds it "in a circular fashion", the boundary's radius 1.5, and that four
-    neurons come close to it. It leaves open how class 1 is spread; ours is the round choice that puts the boundary there.
+    The paper prints: class 0, that class 1 surrounds it "in a circular fashion", the boundary's
+    radius 1.5, and that four neurons come close to it. It leaves open how class 1 is spread; ours
+    is the round choice that puts the boundary there.
 
     Parameters
     ----------
@@ -391,8 +409,9 @@ def make_xor(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw exclusive or, with noise (competitive neurons, figures 2c and 2d).
 
-    Gaussians of the given deviation at the corners (±1, ±1), a quarter of the rows each; class 1 where the signs differ.
-    The axes are the best boundary, and err on 2q(1 - q) of the rows with q = Phi(-1 / deviation): 0.09 % as given.
+    Gaussians of the given deviation at the corners (±1, ±1), a quarter of the rows each; class 1
+    where the signs differ. The axes are the best boundary, and err on 2q(1 - q) of the rows with q
+    = Phi(-1 / deviation): 0.09 % as given.
 
     The paper prints: the "XOR function", four neurons. It leaves open everything else.
 

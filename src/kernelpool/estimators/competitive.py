@@ -1,4 +1,6 @@
-"""Competitive mixture of neurons: the scikit-learn estimator of `kernelpool.training.competitive`."""
+"""Competitive mixture of neurons: the scikit-learn estimator of
+`kernelpool.training.competitive`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,36 +44,44 @@ class FittedCompetitiveNeurons(FittedTabular):
 
 
 class CompetitiveNeuronsClassifier(TabularClassifier):
-    r"""A mixture of simple neurons that compete for the rows and are kept different from each other.
+    r"""A mixture of simple neurons that compete for the rows and are kept different from each
+    other.
 
-    The prediction is :math:`\sum_j \pi_j f(x; w_j)` with logistic neurons f, softmax neurons for more than two classes. EM
-    shares the rows out among the neurons; a penalty on the squared cosine between their weights turns their boundaries away
-    from each other (Sridharan, Beal & Govindaraju 2006).
+    The prediction is :math:`\sum_j \pi_j f(x; w_j)` with logistic neurons f, softmax neurons for
+    more than two classes. EM shares the rows out among the neurons; a penalty on the squared cosine
+    between their weights turns their boundaries away from each other (Sridharan, Beal & Govindaraju
+    2006).
 
     Parameters
     ----------
     n_neurons : int, default=16
         Number of neurons M.
     precision : float, default=4.0
-        alpha: how sharply errors decide which neuron a row belongs to. Near 0 all neurons share all rows and the network is
-        an average of like neurons; the paper has 0.03. From about 10 on each neuron fits its own rows only, which does not
-        suit an average of all neurons.
+        alpha: how sharply errors decide which neuron a row belongs to. Near 0 all neurons share all
+        rows and the network is an average of like neurons; the paper has 0.03. From about 10 on
+        each neuron fits its own rows only, which does not suit an average of all neurons.
     repulsion : float, default=0.1
-        beta: the penalty on cos² of the angle between two neurons, against a row's squared error of at most one. It counts
-        once, not once a row, so that its effect falls with the number of rows. The paper has 0.01.
+        beta: the penalty on cos² of the angle between two neurons, against a row's squared error of
+        at most one. It counts once, not once a row, so that its effect falls with the number of
+        rows. The paper has 0.01.
     decay : float or None, default=None
-        Penalty on half the squared length of the weights (biases left out), in the unit of `repulsion`. None is 0.003 for
-        ``solver="lbfgs"`` and 0 for ``solver="gradient"``, which the paper's rule is.
+        Penalty on half the squared length of the weights (biases left out), in the unit of
+        `repulsion`. None is 0.003 for ``solver="lbfgs"`` and 0 for ``solver="gradient"``, which the
+        paper's rule is.
     solver : {"lbfgs", "gradient"} or GradientRule, default="lbfgs"
-        How the M-step improves the weights: by up to 20 steps of L-BFGS, which never lower the objective, or by the single
-        gradient step (5) of the paper as printed, together with its E-step (3), in which the repulsion takes part.
-        `kernelpool.training.competitive.GradientRule` has the learning rate, and the variant of the paper's section 5.
+        How the M-step improves the weights: by up to 20 steps of L-BFGS, which never lower the
+        objective, or by the single gradient step (5) of the paper as printed, together with its
+        E-step (3), in which the repulsion takes part.
+        `kernelpool.training.competitive.GradientRule` has the learning rate, and the variant of the
+        paper's section 5.
     local : bool, default=False
-        Give every neuron a place, a Gaussian with diagonal covariance over its rows: far from them its weight is small.
+        Give every neuron a place, a Gaussian with diagonal covariance over its rows: far from them
+        its weight is small.
     margin : bool, default=False
         Neurons that ask for a margin: the squared hinge in place of the logistic function.
     categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None, default="from_dtype"
-        Which columns of X hold categories, as in `SharedKernelClassifier`. Neurons see an indicator for each category.
+        Which columns of X hold categories, as in `SharedKernelClassifier`. Neurons see an indicator
+        for each category.
     n_init : int, default=1
         Number of starts; the one with the highest objective is kept.
     max_iter : int, default=100
@@ -86,8 +96,9 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     weights_ : ndarray of shape (n_neurons, n_features + 1) or (n_neurons, n_classes, n_features + 1)
-        Weights in the units of the features, the bias last. With categories, of the numbers and then of the indicators, column after
-        column; `means_`, `covariances_`, `location_` and `scale_` likewise.
+        Weights in the units of the features, the bias last. With categories, of the numbers and
+        then of the indicators, column after column; `means_`, `covariances_`, `location_` and
+        `scale_` likewise.
     mixing_ : ndarray of shape (n_neurons,)
         Share of each neuron; they sum to one.
     means_, covariances_ : ndarray of shape (n_neurons, n_features)
@@ -97,7 +108,8 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
     columns_ : Columns
         Names of the columns, and the categories of those that hold some.
     imputer_ : ImputationMixture
-        The small mixture from which missing cells are drawn: predictions are means over imputations.
+        The small mixture from which missing cells are drawn: predictions are means over
+        imputations.
     class_share_ : ndarray of shape (n_classes,)
         Shares of the classes, the answer for a row of which nothing is known.
     objective_ : float
@@ -105,9 +117,9 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
     history_ : ndarray
         The objective after each sweep; it never falls under ``solver="lbfgs"``.
     bound_history_, penalty_history_ : ndarray
-        The bound (2) that the M-step reached before each of these, between the objective before and the one after, and the
-        part of `penalty` (repulsion and decay times `precision`) in the objective. NaN where not defined: at the start, and
-        the bound under ``solver="gradient"``.
+        The bound (2) that the M-step reached before each of these, between the objective before and
+        the one after, and the part of `penalty` (repulsion and decay times `precision`) in the
+        objective. NaN where not defined: at the start, and the bound under ``solver="gradient"``.
     n_iter_ : int
         Sweeps made by the best start.
     converged_ : bool
@@ -119,7 +131,8 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
 
     References
     ----------
-    K. Sridharan, M. J. Beal and V. Govindaraju, "Competitive mixtures of simple neurons", ICPR 2006.
+    K. Sridharan, M. J. Beal and V. Govindaraju, "Competitive mixtures of simple neurons", ICPR
+    2006.
 
     Examples
     --------
@@ -178,7 +191,7 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         self.tol = tol
         self.random_state = random_state
 
-    # -- fitting ----------------------------------------------------------------------------------------------------
+    # -- fitting -----------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -203,7 +216,8 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         data, shared = self._complete_data(X, y, sample_weight)
         if data.unlabeled_weight > 0:
             raise KernelpoolError(
-                "y must hold a label for every row; some are None. Drop those rows: neurons need labels."
+                "y must hold a label for every row; some are None. Drop those rows: neurons need "
+                "labels."
             )
         rule = self.solver if isinstance(self.solver, GradientRule) else None
         rule = GradientRule() if self.solver == "gradient" else rule
@@ -226,7 +240,7 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         warn_if_unfinished(run, self.max_iter, None if rule is None else fell)
         return self
 
-    # -- prediction -------------------------------------------------------------------------------------------------
+    # -- prediction --------------------------------------------------------------------------------
 
     def _network(self, eps: float) -> tuple[Competitive, NeuronEStepParams, Frame]:
         """The fitted network, its parameters in the frame of the data, and that frame."""
@@ -255,7 +269,8 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         return safe_log(self._of_numbers(z, _mean_output))
 
     def decision_function(self, X: Any) -> Any:
-        """How far the mean output of the neurons is beyond one half; of more than two classes, the mean outputs.
+        """How far the mean output of the neurons is beyond one half; of more than two classes, the
+        mean outputs.
 
         Parameters
         ----------
@@ -272,7 +287,8 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
     def neuron_posterior(self, X: Any) -> Any:
         """P(j|x): how much each neuron has to do with each row, (3) with the class summed out.
 
-        Unless `local` is set, it differs little from `mixing_`: neurons differ by their errors, which need a label.
+        Unless `local` is set, it differs little from `mixing_`: neurons differ by their errors,
+        which need a label.
 
         Parameters
         ----------

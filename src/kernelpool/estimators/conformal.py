@@ -1,9 +1,11 @@
-r"""Prediction sets that contain the true class with a given probability, and are empty for rows unlike all of the classes.
+r"""Prediction sets that contain the true class with a given probability, and are empty for rows
+unlike all of the classes.
 
-V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World", Springer 2005: p-values from ranks, and the
-conditional version, one class at a time. V. Vovk, "Cross-conformal predictors", Annals of Mathematics and Artificial
-Intelligence 74, 2015; R. F. Barber, E. J. Candes, A. Ramdas and R. J. Tibshirani, "Predictive inference with the jackknife+",
-Annals of Statistics 49(1), 2021: no rows are lost to calibration.
+V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World", Springer 2005:
+p-values from ranks, and the conditional version, one class at a time. V. Vovk, "Cross-conformal
+predictors", Annals of Mathematics and Artificial Intelligence 74, 2015; R. F. Barber, E. J. Candes,
+A. Ramdas and R. J. Tibshirani, "Predictive inference with the jackknife+", Annals of Statistics
+49(1), 2021: no rows are lost to calibration.
 
 .. math::
 
@@ -16,10 +18,11 @@ Annals of Statistics 49(1), 2021: no rows are lost to calibration.
 log p(x|C_k)          as such a score: a row that is like none of the classes gets the empty set
 ====================  =======================================================================================
 
-Departures: both scores are used at once. A class is in the set if neither excludes it, each at its share of the error, so that
-the error holds by the union bound. The most probable class is then excluded by its density alone, which can only lower the
-error: where the classifier errs less often than the error allows, probabilities alone would leave ambiguous rows with no class
-at all, and an empty set is to mean that a row is unlike all of the classes.
+Departures: both scores are used at once. A class is in the set if neither excludes it, each at its
+share of the error, so that the error holds by the union bound. The most probable class is then
+excluded by its density alone, which can only lower the error: where the classifier errs less often
+than the error allows, probabilities alone would leave ambiguous rows with no class at all, and an
+empty set is to mean that a row is unlike all of the classes.
 """
 
 from numbers import Real
@@ -44,18 +47,19 @@ NOVELTY_SHARE = 0.1
 
 
 class ConformalClassifier(MetaClassifier):
-    r"""A classifier that predicts sets of classes, which contain the true one with a given probability.
+    r"""A classifier that predicts sets of classes, which contain the true one with a given
+    probability.
 
-    Of rows like those of the fit, at most the share `error` has a true class outside its set, whatever
-    the classifier and the distribution of the rows. An ambiguous row gets several classes, or the most
-    probable one where that is enough. A row unlike all of the classes gets none: its density is too low
-    for each of them.
+    Of rows like those of the fit, at most the share `error` has a true class outside its set,
+    whatever the classifier and the distribution of the rows. An ambiguous row gets several classes,
+    or the most probable one where that is enough. A row unlike all of the classes gets none: its
+    density is too low for each of them.
 
     Parameters
     ----------
     estimator : classifier
-        With `predict_proba`, and for scores of density `log_density`. One that is fitted is not fitted
-        again, and the rows of `fit` calibrate it: they must be others than it was fitted to.
+        With `predict_proba`, and for scores of density `log_density`. One that is fitted is not
+        fitted again, and the rows of `fit` calibrate it: they must be others than it was fitted to.
     error : float, default=0.1
         How often the true class may be missing. `predict_set` takes others.
     per_class : bool, default=False
@@ -63,13 +67,13 @@ class ConformalClassifier(MetaClassifier):
         (class-conditional conformal prediction). Rare classes need at least 1 / error - 1 rows, or
         they are in every set.
     conformity : {"auto", "probability", "density", "both"}, default="auto"
-        The conformity score of a class for a row. "both" spends a tenth of the error on the density, so
-        that rows unlike all of the classes get the empty set; by "probability" alone ambiguous rows may
-        get it too. "auto" is "both" where the classifier has densities.
+        The conformity score of a class for a row. "both" spends a tenth of the error on the
+        density, so that rows unlike all of the classes get the empty set; by "probability" alone
+        ambiguous rows may get it too. "auto" is "both" where the classifier has densities.
     cv : int, cross-validation generator, iterable or None, default=None
-        Which rows calibrate, each by a classifier that was fitted without it: None or an int for so many
-        stratified folds (5), in which equal rows stay together; or a splitter that holds each row out
-        at most once. A `PooledClassifier` has folds of its own.
+        Which rows calibrate, each by a classifier that was fitted without it: None or an int for so
+        many stratified folds (5), in which equal rows stay together; or a splitter that holds each
+        row out at most once. A `PooledClassifier` has folds of its own.
 
     Attributes
     ----------
@@ -94,9 +98,9 @@ class ConformalClassifier(MetaClassifier):
 
     Notes
     -----
-    The error is exact where the classifier was fitted before, or `cv` is a single split. With folds the
-    true class is missing with a probability of at most 2 error (Barber et al. 2021), and in practice of
-    about error or less.
+    The error is exact where the classifier was fitted before, or `cv` is a single split. With folds
+    the true class is missing with a probability of at most 2 error (Barber et al. 2021), and in
+    practice of about error or less.
 
     Examples
     --------
@@ -133,7 +137,7 @@ class ConformalClassifier(MetaClassifier):
         self.conformity = conformity
         self.cv = cv
 
-    # -- fitting ----------------------------------------------------------------------------------------------------
+    # -- fitting -----------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
@@ -146,9 +150,11 @@ class ConformalClassifier(MetaClassifier):
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, for calibration and, where their `fit` takes weights, for the classifiers.
+            Weights of the rows, for calibration and, where their `fit` takes weights, for the
+            classifiers.
         **fit_params : dict
-            Passed to `fit` of the classifier, and of the splitter, by scikit-learn's metadata routing.
+            Passed to `fit` of the classifier, and of the splitter, by scikit-learn's metadata
+            routing.
 
         Returns
         -------
@@ -172,7 +178,8 @@ class ConformalClassifier(MetaClassifier):
         codes = np.minimum(np.searchsorted(classes, y[rows]), len(classes) - 1)
         if (classes[codes] != y[rows]).any():
             raise KernelpoolError(
-                f"y must hold labels of the classes {classes.tolist()}, which the classifier was fitted to."
+                f"y must hold labels of the classes {classes.tolist()}, which the classifier was "
+                f"fitted to."
             )
         self._calibrate(
             models,
@@ -244,8 +251,10 @@ class ConformalClassifier(MetaClassifier):
                 else "there are"
             )
             warn(
-                f"error={self.error} needs {int(np.ceil(1 / self.error)) - 1} calibration rows; {which} {fewest:.0f}, so that "
-                f"{'it is' if self.per_class else 'every class is'} in every set. Raise error, or pass more rows.",
+                f"error={self.error} needs {int(np.ceil(1 / self.error)) - 1} calibration rows; "
+                f"{which} {fewest:.0f}, so that "
+                f"{'it is' if self.per_class else 'every class is'} in every set. Raise error, or "
+                f"pass more rows.",
                 UserWarning,
             )
 
@@ -253,7 +262,7 @@ class ConformalClassifier(MetaClassifier):
     def _inner(self) -> Any:
         return self.estimators_[0]
 
-    # -- sets -------------------------------------------------------------------------------------------------------
+    # -- sets --------------------------------------------------------------------------------------
 
     def p_values(self, X: Any) -> np.ndarray:
         """p-values of all classes: how unusual each row would be as one of that class.
@@ -331,7 +340,7 @@ class ConformalClassifier(MetaClassifier):
             raise KernelpoolError(f"error must lie between 0 and 1; got {wanted}.")
         return np.asarray(self.p_values(X) > wanted)
 
-    # -- labels -----------------------------------------------------------------------------------------------------
+    # -- labels ------------------------------------------------------------------------------------
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities: the mean of the classifiers.

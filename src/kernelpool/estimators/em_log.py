@@ -165,51 +165,54 @@ class EMLogClassifier(TabularClassifier, EMLogEstimator):
     r"""EM-Log and EM-Log-Link: an RBF network whose layers are trained together.
 
     The hidden layer is one Gaussian mixture of all rows, which does not depend on the labels; the
-    output layer is a logistic regression on the kernels. Each sweep makes one EM step of the mixture
-    and solves the output layer for it; with the link, the absolute weights of the output layer
-    become the mixing weights of the next sweep, so that kernels that matter to the labels get more
-    rows (Ferreira & Figueiredo).
+    output layer is a logistic regression on the kernels. Each sweep makes one EM step of the
+    mixture and solves the output layer for it; with the link, the absolute weights of the output
+    layer become the mixing weights of the next sweep, so that kernels that matter to the labels get
+    more rows (Ferreira & Figueiredo).
 
     Parameters
     ----------
     n_kernels : int or None, default=None
-        Number of kernels M. None takes ten for each class, fewer where X has fewer than five distinct
-        rows for each kernel.
+        Number of kernels M. None takes ten for each class, fewer where X has fewer than five
+        distinct rows for each kernel.
     init : {"kmeans", "random", "em"} or fitted mixture, default="kmeans"
         First kernels: the clusters of k-means; random rows with the variance of the data; where EM
         converges from k-means; or those of a fitted mixture, scikit-learn's or any object with
-        `means_`, `covariances_`, `covariance_type` and `weights_` or `mixing_`. scikit-learn's `clone`
-        drops the fit of such a mixture unless it is wrapped in `sklearn.frozen.FrozenEstimator`.
+        `means_`, `covariances_`, `covariance_type` and `weights_` or `mixing_`. scikit-learn's
+        `clone` drops the fit of such a mixture unless it is wrapped in
+        `sklearn.frozen.FrozenEstimator`.
     training : {"em_log_link", "em_log", "two_stage"}, default="em_log_link"
-        How the layers are trained: together, with or without the link, or the output layer after the
-        hidden layer, which stays as `init` makes it.
+        How the layers are trained: together, with or without the link, or the output layer after
+        the hidden layer, which stays as `init` makes it.
     readout : {"logistic", "newton", "bound", "least_squares"}, default="logistic"
-        The output layer. "logistic" solves a logistic regression with a ridge in each sweep. "newton"
-        and "bound" make one Newton step as printed in the paper, with W = p (1 - p) or W = 0.25 I
-        (with ``training="two_stage"`` they converge). Outputs of "least_squares" estimate P(C_k|x) and
-        sum to one, but may leave [0, 1]: those below 1 / (n + K) are raised to that, and all are
-        divided by their sum.
+        The output layer. "logistic" solves a logistic regression with a ridge in each sweep.
+        "newton" and "bound" make one Newton step as printed in the paper, with W = p (1 - p) or W =
+        0.25 I (with ``training="two_stage"`` they converge). Outputs of "least_squares" estimate
+        P(C_k|x) and sum to one, but may leave [0, 1]: those below 1 / (n + K) are raised to that,
+        and all are divided by their sum.
     ridge : {"loo", "gcv"} or float, default="loo"
-        Strength of the ridge on the output layer: half of it times the squared weights is added to the
-        loss; the bias is free. "loo" takes the strength with the least loss on rows left out, in
-        closed form (for "logistic" to first order); "gcv", for "least_squares", that with the least
-        generalized cross-validation error. "newton" and "bound" have no ridge unless a number is given.
+        Strength of the ridge on the output layer: half of it times the squared weights is added to
+        the loss; the bias is free. "loo" takes the strength with the least loss on rows left out,
+        in closed form (for "logistic" to first order); "gcv", for "least_squares", that with the
+        least generalized cross-validation error. "newton" and "bound" have no ridge unless a number
+        is given.
     activation : {"normalized", "density", "gaussian"}, default="normalized"
-        Output of a kernel: its posterior P(j|x) in the mixture, its density p(x|j) (the paper), or a
-        Gaussian of height one. The last two are the same network in other units, and differ only in
-        what the link makes of the weights. In many dimensions only the first varies smoothly.
+        Output of a kernel: its posterior P(j|x) in the mixture, its density p(x|j) (the paper), or
+        a Gaussian of height one. The last two are the same network in other units, and differ only
+        in what the link makes of the weights. In many dimensions only the first varies smoothly.
     temperature : float or None, default=None
-        The logarithm of the activation is divided by this. None takes for "normalized" the one of 1, d
-        and d² (d features) with the least loss on rows left out at the start, and 1 for the others.
+        The logarithm of the activation is divided by this. None takes for "normalized" the one of
+        1, d and d² (d features) with the least loss on rows left out at the start, and 1 for the
+        others.
     covariance_type : {"full", "diag", "spherical", "tied"}, default="full"
         Shape of the kernels. Spherical kernels are spherical in features of variance one.
     kernel_prior : {"conjugate"} or None, default="conjugate"
         "conjugate" puts the data-scaled prior of Fraley & Raftery (2007) on every kernel; None is
         maximum likelihood, as in the paper.
     patience : int or None, default=10
-        EM does not depend on the labels and may make the output layer worse. Training stops when the
-        loss on rows left out has not fallen for this many sweeps, and the best sweep is kept. None
-        makes `max_iter` sweeps and keeps the last.
+        EM does not depend on the labels and may make the output layer worse. Training stops when
+        the loss on rows left out has not fallen for this many sweeps, and the best sweep is kept.
+        None makes `max_iter` sweeps and keeps the last.
     max_iter : int, default=200
         Largest number of sweeps.
     tol : float, default=1e-5
@@ -229,8 +232,8 @@ default="from_dtype"
         `covariance_type_`, and mixing weights (n_kernels,). The columns are the features; with
         categorical features the numbers and then one indicator for each category.
     readout_ : ndarray of shape (n_kernels + 1, n_outputs)
-        Weights of `activations`, and the bias. One output for two classes: the log-odds of the second
-        class, or for "least_squares" its probability. One output for each class otherwise.
+        Weights of `activations`, and the bias. One output for two classes: the log-odds of the
+        second class, or for "least_squares" its probability. One output for each class otherwise.
     activation_log_scale_ : ndarray of shape (n_kernels,)
         log of what each activation was divided by.
     ridge_ : float
@@ -430,8 +433,8 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
         "conjugate" puts the data-scaled prior of Fraley & Raftery (2007) on every kernel; None is
         maximum likelihood.
     patience : int or None, default=10
-        Training stops when the leave-one-out error has not fallen for this many sweeps, and the best
-        sweep is kept. None makes `max_iter` sweeps and keeps the last.
+        Training stops when the leave-one-out error has not fallen for this many sweeps, and the
+        best sweep is kept. None makes `max_iter` sweeps and keeps the last.
     max_iter : int, default=200
         Largest number of sweeps.
     tol : float, default=1e-5
@@ -588,9 +591,9 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
         X : array-like of shape (n_samples, n_features)
             Rows.
         return_std : bool, default=False
-            Return the standard deviation of a new observation too: noise, and the uncertainty of the
-            output layer given the kernels. Far from all rows it does not grow as that of a Gaussian
-            process does.
+            Return the standard deviation of a new observation too: noise, and the uncertainty of
+            the output layer given the kernels. Far from all rows it does not grow as that of a
+            Gaussian process does.
 
         Returns
         -------

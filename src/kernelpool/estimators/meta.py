@@ -58,7 +58,9 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
 
     @property
     def _fits_once(self) -> bool:
-        """Whether held-out predictions take no further fits: the first classifier of `_held_out` is then final."""
+        """Whether held-out predictions take no further fits: the first classifier of `_held_out` is
+        then final.
+        """
         return self._is_prefit() or (
             self.cv is None and isinstance(self.estimator, PooledClassifier)
         )
@@ -94,7 +96,8 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
             unseen = np.setdiff1d(held_out[1], train[1])
             if len(unseen):
                 raise KernelpoolError(
-                    f"Every class needs rows in training; those of class {unseen.tolist()[0]!r} are "
+                    f"Every class needs rows in training; those of class {unseen.tolist()[0]!r} "
+                    f"are "
                     "all held out at once. Pass another cv, or drop the class."
                 )
             fit_params = _check_method_params(X, routed.fit, indices=train[2])
@@ -131,14 +134,17 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
                 given["sample_weight"] = sample_weight
             elif not self._is_prefit() and not isinstance(self.estimator, FrozenEstimator):
                 warn(
-                    f"{type(self.estimator).__name__}.fit takes no sample_weight: the weights count "
+                    f"{type(self.estimator).__name__}.fit takes no sample_weight: the weights "
+                    f"count "
                     "for held-out rows alone.",
                     UserWarning,
                 )
         return Bunch(fit=given, split={})
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Where `sample_weight` and other parameters go: see scikit-learn's guide to metadata routing."""
+        """Where `sample_weight` and other parameters go: see scikit-learn's guide to metadata
+        routing.
+        """
         router = MetadataRouter(owner=self).add_self_request(self)
         fits = MethodMapping().add(caller="fit", callee="fit")
         router.add(estimator=self.estimator, method_mapping=fits)

@@ -35,19 +35,23 @@ class FittedMultiEdit:
 class MultiEdit(Estimator):
     """Edit a learning set until the classes no longer overlap.
 
-    The rows are split at random into P > 2 parts, part i is classified by part i + 1 (the last by the first), the rows that
-    were misclassified are dropped, and the rest are pooled; again, until nothing was dropped for some rounds. What is left
-    represents of every class only the regions in which it is the densest, which is all that a classifier needs.
+    The rows are split at random into P > 2 parts, part i is classified by part i + 1 (the last by
+    the first), the rows that were misclassified are dropped, and the rest are pooled; again, until
+    nothing was dropped for some rounds. What is left represents of every class only the regions in
+    which it is the densest, which is all that a classifier needs.
 
-    It follows imbalanced-learn's convention for resamplers and works in its pipelines; imbalanced-learn itself is not needed.
+    It follows imbalanced-learn's convention for resamplers and works in its pipelines;
+    imbalanced-learn itself is not needed.
 
     Parameters
     ----------
     classifier : classifier or None, default=None
-        What classifies a part. None is the paper's: a `ParzenClassifier`, whose radius is chosen once, by leave-one-out on a
-        random part. ``KNeighborsClassifier(1)`` gives Devijver & Kittler's original.
+        What classifies a part. None is the paper's: a `ParzenClassifier`, whose radius is chosen
+        once, by leave-one-out on a random part. ``KNeighborsClassifier(1)`` gives Devijver &
+        Kittler's original.
     n_splits : int, default=3
-        Parts P, at least three: with two, each part would be classified by the very rows that it classifies.
+        Parts P, at least three: with two, each part would be classified by the very rows that it
+        classifies.
     n_iter_no_change : int, default=3
         Rounds in a row without a change, I, after which to stop.
     max_iter : int, default=100
@@ -76,8 +80,9 @@ class MultiEdit(Estimator):
 
     References
     ----------
-    M. A. Kraaijveld and R. P. W. Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991.
-    P. A. Devijver and J. Kittler, "Pattern Recognition: A Statistical Approach", Prentice Hall 1982.
+    M. A. Kraaijveld and R. P. W. Duin, "Generalization capabilities of minimal kernel-based
+    networks", IJCNN 1991. P. A. Devijver and J. Kittler, "Pattern Recognition: A Statistical
+    Approach", Prentice Hall 1982.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""Parzen classifiers, full and reduced: the scikit-learn estimators of `kernelpool.training.parzen`."""
+"""Parzen classifiers, full and reduced: the scikit-learn estimators of
+`kernelpool.training.parzen`.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -139,14 +141,16 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         "random_state": ["random_state"],
     }
 
-    # -- fitting --------------------------------------------------------------------------------------------------------
+    # -- fitting -----------------------------------------------------------------------------------
 
     @property
     def _profile(self) -> Profile:
         return PROFILES[self.kernel]() if isinstance(self.kernel, str) else self.kernel
 
     def _space(self, data: TrainingData, columns: Columns) -> Space:
-        """Features of variance one, or in one common unit, a power of two: distances stay distances."""
+        """Features of variance one, or in one common unit, a power of two: distances stay
+        distances.
+        """
         x, _, weight = labeled(data.rows)
         location, variance = mean_and_variance(x, weight)
         scale, unit = np.ones_like(variance), 1.0
@@ -196,7 +200,8 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         codes = np.asarray(rows.y)
         if (codes < 0).any():
             raise KernelpoolError(
-                f"y must have a label for every row; row {int(np.argmin(codes))} has None. Drop such rows first."
+                f"y must have a label for every row; row {int(np.argmin(codes))} has None. Drop "
+                f"such rows first."
             )
         x, codes, weight = labeled(rows)
         positive = np.ones(len(rows.x)) if rows.weight is None else np.asarray(rows.weight)
@@ -219,7 +224,7 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
             )
         return rows.part(np.flatnonzero(fold != 0)), rows.part(out)
 
-    # -- predictions ------------------------------------------------------------------------------------------------
+    # -- predictions -------------------------------------------------------------------------------
 
     def _of_kernels(self, z: np.ndarray, function: Any, *args: Any) -> np.ndarray:
         """`function(x, profile, params, *args)` of complete rows."""
@@ -260,10 +265,11 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         self._fitted = replace(self._fitted, **changed)
 
     def in_support(self, X: Any) -> np.ndarray:
-        """Whether any kernel covers each row; where none does, `predict` returns the class of the nearest kernel.
+        """Whether any kernel covers each row; where none does, `predict` returns the class of the
+        nearest kernel.
 
-        `score_samples` is minus infinity there. Hyperspheres and Epanechnikov's kernels are zero beyond their radius; Gaussian
-        kernels cover everything.
+        `score_samples` is minus infinity there. Hyperspheres and Epanechnikov's kernels are zero
+        beyond their radius; Gaussian kernels cover everything.
 
         Parameters
         ----------
@@ -324,37 +330,48 @@ def _covered(x: np.ndarray, profile: Profile, params: ParzenParams) -> np.ndarra
 class ParzenClassifier(ParzenEstimator):
     r"""A kernel at every training row; the class with the most votes wins.
 
-    The kernel-based network of Kraaijveld & Duin (1991), also known as probabilistic neural network:
+    The kernel-based network of Kraaijveld & Duin (1991), also known as probabilistic neural
+    network:
     :math:`p(x|C_k) \propto \sum_{i: y_i = k} w_i K((x - x_i)/r)`. It is consistent: with more rows its error falls towards the
-    Bayes error. Distances are Euclidean, between features of variance one (`standardize`) or in a learned metric.
+    Bayes error. Distances are Euclidean, between features of variance one (`standardize`) or in a
+    learned metric.
 
-    By default kernels are Gaussian, and their width is the one at which the other rows predict the class of each row best. With
-    ``kernel="hypersphere", radius="loo", standardize=False`` it is the network of the paper.
+    By default kernels are Gaussian, and their width is the one at which the other rows predict the
+    class of each row best. With ``kernel="hypersphere", radius="loo", standardize=False`` it is the
+    network of the paper.
 
     Parameters
     ----------
     kernel : {"gaussian", "hypersphere", "epanechnikov"} or Profile, default="gaussian"
-        Shape of the kernels: the indicator of a ball (the paper), a Gaussian whose standard deviation is the radius,
+        Shape of the kernels: the indicator of a ball (the paper), a Gaussian whose standard
+        deviation is the radius,
         :math:`1 - u^2` within the radius; or an object of a class derived from `kernelpool.networks.parzen.Profile`, such
         as `papers.star_shaped.StarShaped`.
     radius : float or {"conditional", "loo", "validation"}, default="conditional"
-        The common radius; or how it is chosen. "conditional" takes the radius, and a temperature with it, at which the log-loss
-        of training rows (a random 1,500 of them where there are more), each left out with its copies, is least; kernels other
-        than Gaussian, whose votes end at the radius, are then chosen as by "loo". "loo" takes the radius with the fewest errors
-        by leave-one-out on the training rows (a random 4,096), "validation" on rows set aside (the paper): see
-        `validation_fraction`, and `X_val` of `fit`. The candidates of both are powers of :math:`2^{1/4}`. A radius is measured
-        between features of variance one where `standardize` is set, and in the learned metric where there is one.
+        The common radius; or how it is chosen. "conditional" takes the radius, and a temperature
+        with it, at which the log-loss of training rows (a random 1,500 of them where there are
+        more), each left out with its copies, is least; kernels other than Gaussian, whose votes end
+        at the radius, are then chosen as by "loo". "loo" takes the radius with the fewest errors by
+        leave-one-out on the training rows (a random 4,096), "validation" on rows set aside (the
+        paper): see `validation_fraction`, and `X_val` of `fit`. The candidates of both are powers
+        of :math:`2^{1/4}`. A radius is measured between features of variance one where
+        `standardize` is set, and in the learned metric where there is one.
     metric : {"learned"} or None, default=None
-        "learned" maps the features linearly so that near rows are of one class: neighborhood components (Goldberger et al.
-        2004), learned on a sample of 600 rows. Densities stay densities of the data.
+        "learned" maps the features linearly so that near rows are of one class: neighborhood
+        components (Goldberger et al. 2004), learned on a sample of 600 rows. Densities stay
+        densities of the data.
     standardize : bool, default=True
-        Whether distances are taken between features of variance one. All attributes but `radius_` are in the units of the data.
+        Whether distances are taken between features of variance one. All attributes but `radius_`
+        are in the units of the data.
     validation_fraction : float, default=0.25
-        Share of the rows on which ``radius="validation"`` is scored. All of them become kernels in the end.
+        Share of the rows on which ``radius="validation"`` is scored. All of them become kernels in
+        the end.
     class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
-        Prior probabilities of the classes. None lets every kernel vote alike, so that they are the shares of the classes.
+        Prior probabilities of the classes. None lets every kernel vote alike, so that they are the
+        shares of the classes.
     categorical_features : "from_dtype", sequence, Columns or None, default="from_dtype"
-        Which columns of X are categorical, as in `SharedKernelClassifier`. Two categories of a column are one apart.
+        Which columns of X are categorical, as in `SharedKernelClassifier`. Two categories of a
+        column are one apart.
     random_state : int, RandomState instance or None, default=None
         Seed of the rows left out, and of `sample`.
 
@@ -367,18 +384,18 @@ class ParzenClassifier(ParzenEstimator):
     radius_ : float
         The radius in use.
     temperature_ : float
-        What the logarithms of the votes are divided by in `predict_proba`, so that probabilities are calibrated; 1 unless
-        `radius` is "conditional". Densities do not depend on it.
+        What the logarithms of the votes are divided by in `predict_proba`, so that probabilities
+        are calibrated; 1 unless `radius` is "conditional". Densities do not depend on it.
     radii_, radius_errors_, radius_losses_ : ndarray
-        The candidates, where the radius was chosen, and of each the error on the rows left out, or for "conditional" their
-        log-loss.
+        The candidates, where the radius was chosen, and of each the error on the rows left out, or
+        for "conditional" their log-loss.
     location_, scale_ : ndarray of shape (n_columns,)
         Mean of the columns, and what they are divided by: their deviations, or ones.
     metric_ : ndarray of shape (n_columns, n_columns)
         The map of the scaled columns, where a metric was learned.
     kernels_ : ndarray of shape (n_kernels, n_columns)
-        Centers, sorted by class. The columns are the features; with categorical features the numbers and then one indicator for
-        each category.
+        Centers, sorted by class. The columns are the features; with categorical features the
+        numbers and then one indicator for each category.
     kernel_classes_ : ndarray of shape (n_kernels,)
         Their classes.
     kernel_weights_ : ndarray of shape (n_kernels,)
@@ -396,7 +413,8 @@ class ParzenClassifier(ParzenEstimator):
 
     References
     ----------
-    M. A. Kraaijveld and R. P. W. Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991.
+    M. A. Kraaijveld and R. P. W. Duin, "Generalization capabilities of minimal kernel-based
+    networks", IJCNN 1991.
 
     Examples
     --------
@@ -453,7 +471,8 @@ class ParzenClassifier(ParzenEstimator):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
         X_val : array-like of shape (n_validation_samples, n_features), default=None
-            Rows on which the radius is chosen if it is "validation", for which None sets some of X aside, or "conditional".
+            Rows on which the radius is chosen if it is "validation", for which None sets some of X
+            aside, or "conditional".
         y_val : array-like of shape (n_validation_samples,), default=None
             Their labels.
 
@@ -510,54 +529,65 @@ class ParzenClassifier(ParzenEstimator):
 
     def _describe(self) -> Description:
         return Description(
-            f"A {self._profile.noun} of radius {self.radius_:.4g} at each of {len(self.kernels_):,} training rows in "
+            f"A {self._profile.noun} of radius {self.radius_:.4g} at each of "
+            f"{len(self.kernels_):,} training rows in "
             f"{features_text(self)}; the one of {classes_text(self)} with the most votes wins.",
             self._pool(),
         )
 
 
 class ReducedParzenClassifier(ParzenEstimator):
-    r"""A Parzen classifier with few kernels: edited, then reduced to those that best represent the rest.
+    r"""A Parzen classifier with few kernels: edited, then reduced to those that best represent the
+    rest.
 
-    First the rows that lie among those of another class are edited away (`MultiEdit`): they cannot win a vote. Then, class by
-    class, those K of the N kernels are kept whose density is closest to that of all of them, by Fukunaga's entropy criterion
+    First the rows that lie among those of another class are edited away (`MultiEdit`): they cannot
+    win a vote. Then, class by class, those K of the N kernels are kept whose density is closest to
+    that of all of them, by Fukunaga's entropy criterion
     :math:`\sum_i \ln(p_K(x_i) / p_N(x_i))`. Few kernels represent a density best at a larger radius than many do: the densities
-    are compared at multiples of the radius of the full network, up to 16, and the multiple is taken whose kernels then classify
-    the training rows best, none voting for itself. A row that stands several times counts as one row of more weight.
+    are compared at multiples of the radius of the full network, up to 16, and the multiple is taken
+    whose kernels then classify the training rows best, none voting for itself. A row that stands
+    several times counts as one row of more weight.
 
     Parameters
     ----------
     n_kernels : int, float or "auto", default=0.05
-        How many kernels to keep, in all, or what share of the distinct rows; they are dealt out to the classes in proportion to
-        the rows left of each. "auto" takes the smallest number whose error is within `tolerance` of the full network's, by
-        cross-validation; all rows where half of them are not enough.
+        How many kernels to keep, in all, or what share of the distinct rows; they are dealt out to
+        the classes in proportion to the rows left of each. "auto" takes the smallest number whose
+        error is within `tolerance` of the full network's, by cross-validation; all rows where half
+        of them are not enough.
     kernel : {"hypersphere", "gaussian", "epanechnikov"} or Profile, default="hypersphere"
         As in `ParzenClassifier`.
     radius : float, "loo" or "validation", default="loo"
-        The common radius. "loo" chooses one by leave-one-out for the full network, with which rows are edited, and one for the
-        reduced network: the radius at which its kernels classify the training rows best. With "validation" the radius, and which
-        of the subsets of kernels that were tried is kept, are chosen on `X_val` of `fit`, or on some of X that are set aside.
-        Their error, `validation_error_`, is then that of the best of `n_tried_` networks (`bounds.certify`).
+        The common radius. "loo" chooses one by leave-one-out for the full network, with which rows
+        are edited, and one for the reduced network: the radius at which its kernels classify the
+        training rows best. With "validation" the radius, and which of the subsets of kernels that
+        were tried is kept, are chosen on `X_val` of `fit`, or on some of X that are set aside.
+        Their error, `validation_error_`, is then that of the best of `n_tried_` networks
+        (`bounds.certify`).
     edit : bool, "auto" or resampler, default="auto"
-        Whether to edit first, as the paper does: with what the first round of `MultiEdit` leaves or with what is left at its
-        end, whichever then classifies the training rows better. "auto" may take all rows as well. Or an object that edits, a
-        `MultiEdit` or any other with `fit_resample` and `sample_indices_`.
+        Whether to edit first, as the paper does: with what the first round of `MultiEdit` leaves or
+        with what is left at its end, whichever then classifies the training rows better. "auto" may
+        take all rows as well. Or an object that edits, a `MultiEdit` or any other with
+        `fit_resample` and `sample_indices_`.
     exchange : bool, default=True
-        Whether kernels are exchanged for others as long as Fukunaga's criterion rises; otherwise they are those of kernel
-        herding (Chen, Welling & Smola 2010), where exchanges start, which is quicker.
+        Whether kernels are exchanged for others as long as Fukunaga's criterion rises; otherwise
+        they are those of kernel herding (Chen, Welling & Smola 2010), where exchanges start, which
+        is quicker.
     weights : {"equal", "em"}, default="equal"
-        One vote for each kernel, as in the paper; or votes fitted by EM to the same criterion. Only equal votes can be certified
-        by `bounds.certify_by_compression`.
+        One vote for each kernel, as in the paper; or votes fitted by EM to the same criterion. Only
+        equal votes can be certified by `bounds.certify_by_compression`.
     tolerance : float, default=0.01
-        For ``n_kernels="auto"``: by how much the error may exceed that of the full network. The excess found must stay below it
-        by a standard error, or by half of the tolerance where that is less.
+        For ``n_kernels="auto"``: by how much the error may exceed that of the full network. The
+        excess found must stay below it by a standard error, or by half of the tolerance where that
+        is less.
     validation_fraction : float, default=0.25
-        For ``n_kernels="auto"``: share of the rows in a fold. For ``radius="validation"`` without `X_val`: share of the rows set
-        aside to choose.
+        For ``n_kernels="auto"``: share of the rows in a fold. For ``radius="validation"`` without
+        `X_val`: share of the rows set aside to choose.
     class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
         Prior probabilities of the classes. None lets every kernel vote alike.
     standardize : bool, default=True
-        As in `ParzenClassifier`. Certificates need False: the scale of the features depends on all rows, not on the kernels.
+        As in `ParzenClassifier`. Certificates need False: the scale of the features depends on all
+        rows, not on the kernels.
     categorical_features : "from_dtype", sequence, Columns or None, default="from_dtype"
         As in `ParzenClassifier`.
     random_state : int, RandomState instance or None, default=None
@@ -586,10 +616,12 @@ class ReducedParzenClassifier(ParzenEstimator):
     edited_indices_ : ndarray
         The training rows among which kernels were chosen: those that editing left, or all.
     criterion_ : ndarray of shape (n_classes,)
-        Mean :math:`\ln(p_K / p_N)` over the edited rows of each class, with equal votes. The integral that it stands for is
-        never positive, and zero where both densities agree; a mean over rows may exceed it and be positive.
+        Mean :math:`\ln(p_K / p_N)` over the edited rows of each class, with equal votes. The
+        integral that it stands for is never positive, and zero where both densities agree; a mean
+        over rows may exceed it and be positive.
     curve_ : list of (int, float)
-        For ``n_kernels="auto"``: the sizes tried and their errors on held-out rows; of a hopeless size, on some of them.
+        For ``n_kernels="auto"``: the sizes tried and their errors on held-out rows; of a hopeless
+        size, on some of them.
     full_error_ : float
         For ``n_kernels="auto"``: that of the full network, each row left out of its own vote.
     n_rows_ : int
@@ -599,7 +631,8 @@ class ReducedParzenClassifier(ParzenEstimator):
     n_tried_ : int
         Networks among which validation rows may have chosen, for `bounds.certify`.
     n_choices_ : int
-        Radii that might have been taken, for `bounds.certify_by_compression`; 0 where the network depends on more.
+        Radii that might have been taken, for `bounds.certify_by_compression`; 0 where the network
+        depends on more.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -607,9 +640,9 @@ class ReducedParzenClassifier(ParzenEstimator):
 
     References
     ----------
-    M. A. Kraaijveld and R. P. W. Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991.
-    K. Fukunaga and R. R. Hayes, "The reduced Parzen classifier", IEEE PAMI 11(4), 1989.
-    Y. Chen, M. Welling and A. Smola, "Super-samples from kernel herding", UAI 2010.
+    M. A. Kraaijveld and R. P. W. Duin, "Generalization capabilities of minimal kernel-based
+    networks", IJCNN 1991. K. Fukunaga and R. R. Hayes, "The reduced Parzen classifier", IEEE PAMI
+    11(4), 1989. Y. Chen, M. Welling and A. Smola, "Super-samples from kernel herding", UAI 2010.
 
     Examples
     --------
@@ -670,7 +703,8 @@ class ReducedParzenClassifier(ParzenEstimator):
     ) -> Self:
         """Edit the rows, choose the kernels among those left, and choose their radius.
 
-        Interrupting a fit (Ctrl-C) leaves the estimator with the best network tried so far, if there is one.
+        Interrupting a fit (Ctrl-C) leaves the estimator with the best network tried so far, if
+        there is one.
 
         Parameters
         ----------
@@ -679,10 +713,11 @@ class ReducedParzenClassifier(ParzenEstimator):
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows; those of weight zero take no part. Editing counts every distinct row once.
+            Weights of the rows; those of weight zero take no part. Editing counts every distinct
+            row once.
         X_val : array-like of shape (n_validation_samples, n_features), default=None
-            Validation rows, the paper's test set, on which the kernels are chosen and, with ``radius="validation"``, their
-            radius.
+            Validation rows, the paper's test set, on which the kernels are chosen and, with
+            ``radius="validation"``, their radius.
         y_val : array-like of shape (n_validation_samples,), default=None
             Their labels.
 
@@ -706,7 +741,8 @@ class ReducedParzenClassifier(ParzenEstimator):
         size = self._size(rows)
         if validation is not None and size is None:
             raise KernelpoolError(
-                'Validation rows choose among networks of one size; give n_kernels as a number, not "auto".'
+                "Validation rows choose among networks of one size; give n_kernels as a number, "
+                'not "auto".'
             )
         radius = None if isinstance(self.radius, str) else float(self.radius) / space.unit
         config = ParzenConfig(self._profile, radius, self._prior_given(shared))
@@ -750,7 +786,8 @@ class ReducedParzenClassifier(ParzenEstimator):
     ) -> Self:
         z = np.asarray(data.rows.x, np.float64)  # type: ignore[attr-defined]
         fields = self._record(found.network, rows, z, space, shared)
-        # a certificate needs a network that depends on its kernels and a radius from the fixed list alone
+        # a certificate needs a network that depends on its kernels and a radius from the fixed list
+        # alone
         simple = self.weights == "equal" and self.class_prior is None and not self.standardize
         simple = simple and not any(shared["columns"].levels) and data.observed is None
         given = not isinstance(self.radius, str)
@@ -792,7 +829,8 @@ class ReducedParzenClassifier(ParzenEstimator):
         edited = len(self.edited_indices_)
         left = "" if edited == self.n_rows_ else f", {edited:,} of which editing had left"
         return Description(
-            f"{plural(len(self.kernels_), self._profile.noun)} of radius {self.radius_:.4g}, chosen from {self.n_rows_:,} "
+            f"{plural(len(self.kernels_), self._profile.noun)} of radius {self.radius_:.4g}, "
+            f"chosen from {self.n_rows_:,} "
             f"training rows{left}, for {classes_text(self)} in {features_text(self)}.",
             self._pool(),
         )
@@ -806,7 +844,8 @@ def _editor(resampler: Any, space: Space) -> Editor:
         own.fit_resample(x * space.unit, codes)
         if not hasattr(own, "sample_indices_"):
             raise KernelpoolError(
-                f"edit must list the rows that it kept in sample_indices_; {type(own).__name__} does not."
+                f"edit must list the rows that it kept in sample_indices_; {type(own).__name__} "
+                f"does not."
             )
         return np.unique(own.sample_indices_)
 

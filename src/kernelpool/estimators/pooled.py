@@ -128,7 +128,9 @@ class FittedPool:
     views: tuple[View, ...]
     trials: dict[str, np.ndarray]
     imputation: ImputationMixture | None
-    """The mixture from which missing cells are drawn; None where all networks take rows as they are."""
+    """The mixture from which missing cells are drawn; None where all networks take rows as they
+    are.
+    """
     table: Columns | None
     """The columns of the table that named members take; None where networks take encoded rows."""
 
@@ -141,15 +143,15 @@ def _has_densities(model: "PooledClassifier") -> bool:
 class PooledClassifier(DensityClassifier):
     r"""Several kernel networks, cross-fitted and pooled: the classifier to begin with.
 
-    Mixtures trained on class probabilities, RBF networks and Parzen networks, some of them on warped
-    features or in a learned metric. Each is trained without one fold of the rows at a time; the
-    predictions for these folds determine the weights,
+    Mixtures trained on class probabilities, RBF networks and Parzen networks, some of them on
+    warped features or in a learned metric. Each is trained without one fold of the rows at a time;
+    the predictions for these folds determine the weights,
 
     .. math:: P(C_k \mid x) \propto \prod_m P_m(C_k \mid x)^{w_m}, \qquad w_m \ge 0
 
     Members of weight zero are dropped. Probabilities and labels come from the pool. Densities
-    (`log_density`, `score_samples`, `sample`) come from its mixtures, averaged with weights from the
-    held-out likelihood.
+    (`log_density`, `score_samples`, `sample`) come from its mixtures, averaged with weights from
+    the held-out likelihood.
 
     Mixtures take categories and missing cells as they are. For the other networks categories are
     indicators, and their probabilities are averaged over imputations of the missing cells.
@@ -157,10 +159,12 @@ class PooledClassifier(DensityClassifier):
     Parameters
     ----------
     members : "auto" or list of classifiers, default="auto"
-        What is pooled. A list holds classifiers with `predict_proba`, kernelpool's or others, or (name,
-        classifier) pairs; they take X as it is, with missing cells imputed for those that take no NaN.
+        What is pooled. A list holds classifiers with `predict_proba`, kernelpool's or others, or
+        (name, classifier) pairs; they take X as it is, with missing cells imputed for those that
+        take no NaN.
     budget : {"fast", "balanced", "best"} or float, default="balanced"
-        For ``members="auto"``, how many networks are tried; or the seconds after which no further one is begun.
+        For ``members="auto"``, how many networks are tried; or the seconds after which no further
+        one is begun.
     pooling : {"auto", "log_linear", "linear"}, default="auto"
         Whether probabilities are multiplied or added; "auto" takes the lower loss on held-out rows.
     n_folds : int or None, default=None
@@ -194,10 +198,9 @@ class PooledClassifier(DensityClassifier):
     pooling_ : str
         "log_linear" or "linear".
     networks_ : tuple of PoolNetwork
-        The networks of all members, and of mixtures that are kept for their densities alone: `estimator`,
-        `member`, `view` (a position in `views_`; None for encoded rows, -1 for the table, -2 for
-        the table with missing cells imputed) and
-        `density_weight`.
+        The networks of all members, and of mixtures that are kept for their densities alone:
+        `estimator`, `member`, `view` (a position in `views_`; None for encoded rows, -1 for the
+        table, -2 for the table with missing cells imputed) and `density_weight`.
     views_ : tuple of View
         How networks that are no mixtures take rows: scaled, warped, in a learned metric.
     trials_ : dict of str to ndarray
@@ -205,8 +208,8 @@ class PooledClassifier(DensityClassifier):
     loss_ : float
         Log-loss per row of the pool on held-out rows.
     held_out_proba_ : ndarray of shape (n_samples, n_classes)
-        P(C_k|x) of every training row by networks that were trained without it; NaN for rows that were
-        in no fold. Not kept in model files.
+        P(C_k|x) of every training row by networks that were trained without it; NaN for rows that
+        were in no fold. Not kept in model files.
     held_out_log_density_ : ndarray of shape (n_samples, n_classes)
         log p(x|C_k), likewise; where the pool has densities.
     columns_ : Columns
@@ -274,7 +277,7 @@ class PooledClassifier(DensityClassifier):
         self.verbose = verbose
         self.callback = callback
 
-    # -- fitting ----------------------------------------------------------------------------------------------------
+    # -- fitting -----------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -298,7 +301,8 @@ class PooledClassifier(DensityClassifier):
         """
         if is_matrix(y):
             raise ValueError(
-                f"y should be a 1d array, got an array of shape {np.shape(y)} instead. Shares of classes "
+                f"y should be a 1d array, got an array of shape {np.shape(y)} instead. Shares of "
+                f"classes "
                 "are for SharedKernelClassifier."
             )
         data = training_data(self, X, y, sample_weight, in_memory=True)
@@ -313,7 +317,8 @@ class PooledClassifier(DensityClassifier):
         if not shares.all():
             name = classes.tolist()[int(np.argmin(shares))]
             raise KernelpoolError(
-                f"Every class needs a row of positive weight; class {name!r} has none. Drop its rows, "
+                f"Every class needs a row of positive weight; class {name!r} has none. Drop its "
+                f"rows, "
                 "or give them some weight."
             )
         prior = class_prior_for(self.class_prior, classes, shares)
@@ -379,7 +384,8 @@ class PooledClassifier(DensityClassifier):
         failed = [trial for trial in fit.trials if trial.outcome.startswith("failed")]
         if failed:
             warn(
-                f"{len(failed)} of {len(candidates)} members could not be trained: {failed[0].name}, "
+                f"{len(failed)} of {len(candidates)} members could not be trained: "
+                f"{failed[0].name}, "
                 f"{failed[0].outcome}.",
                 UnfinishedWarning,
             )
@@ -413,13 +419,14 @@ class PooledClassifier(DensityClassifier):
         if self.verbose:
             loss = np.nan if fit.pooling is None else fit.pooling.loss
             print(
-                f"{trial.name}: held-out loss {trial.loss:.4f}, {trial.outcome}, {trial.seconds:.1f} s; "
+                f"{trial.name}: held-out loss {trial.loss:.4f}, {trial.outcome}, "
+                f"{trial.seconds:.1f} s; "
                 f"pool {loss:.4f}; {len(trial.left)} left"
             )
         if self.callback is not None:
             self.callback(trial)
 
-    # -- probabilities ------------------------------------------------------------------------------------------------
+    # -- probabilities -----------------------------------------------------------------------------
 
     def _map_scores(self, X: Any, transform: Transform) -> Array:
         check_is_fitted(self)
@@ -461,7 +468,7 @@ class PooledClassifier(DensityClassifier):
         """
         return self._map_scores(X, log_softmax)
 
-    # -- densities ----------------------------------------------------------------------------------------------------
+    # -- densities ---------------------------------------------------------------------------------
 
     def _density_networks(self) -> list[PoolNetwork]:
         return [network for network in self._fitted.networks if network.density_weight > 0]
@@ -489,7 +496,7 @@ class PooledClassifier(DensityClassifier):
             x[chosen == i] = networks[i].estimator._sample_rows(codes[chosen == i], rng)
         return x
 
-    # -- description --------------------------------------------------------------------------------------------------
+    # -- description -------------------------------------------------------------------------------
 
     def _describe(self) -> Description:
         """The members and their weights; the kernels are those of its densities."""
@@ -529,7 +536,8 @@ def _imputation_of(mixture: SharedKernelClassifier) -> ImputationMixture:
 
 
 def _with_densities(fit: PoolFit) -> tuple[np.ndarray | None, tuple[PoolNetwork, ...]]:
-    """Held-out log p(x|C_k) of the pool, (n, K), and its networks with their weights in the densities.
+    """Held-out log p(x|C_k) of the pool, (n, K), and its networks with their weights in the
+    densities.
 
     Densities are those of its mixtures over encoded rows, weighted by stacking on held-out rows
     (Smyth & Wolpert 1999). Where all of these have weight zero, the most likely one is kept for its
@@ -564,7 +572,9 @@ def _with_densities(fit: PoolFit) -> tuple[np.ndarray | None, tuple[PoolNetwork,
 
 
 def _held_out_log_density(fit: PoolFit, networks: list[PoolNetwork]) -> np.ndarray:
-    """log p(x|C_k) of each row by the network that was trained without it, (n, K); NaN for rows in no fold."""
+    """log p(x|C_k) of each row by the network that was trained without it, (n, K); NaN for rows in
+    no fold.
+    """
     out = np.full((len(fit.x), int(fit.codes.max()) + 1), np.nan)
     for fold, network in zip(fit.folds, networks, strict=True):
         out[fit.fold == fold] = network.estimator.log_density(fit.x[fit.fold == fold])

@@ -30,8 +30,8 @@ class RBFNetworkClassifier(TabularClassifier):
     r"""Radial basis function network: many Gaussian kernels and a logistic readout.
 
     The kernels have one width and lie at k-means centers. The readout is a logistic regression on
-    the kernels and on the features themselves. The width and the ridge of the readout are those with
-    the least log-loss on held-out rows.
+    the kernels and on the features themselves. The width and the ridge of the readout are those
+    with the least log-loss on held-out rows.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class RBFNetworkClassifier(TabularClassifier):
     init : {"kmeans", "random"}, default="kmeans"
         Centers of the kernels: those of k-means, or random rows.
     width : float or None, default=None
-        Standard deviation of the kernels, in units of `scale_`. None chooses one of five on held-out
-        rows.
+        Standard deviation of the kernels, in units of `scale_`. None chooses one of five on
+        held-out rows.
     ridge : float or None, default=None
         Strength of the ridge: half of it times the squared weights is added to the log-loss of all
         rows; the biases are free. None chooses one of five on held-out rows.
@@ -76,8 +76,8 @@ class RBFNetworkClassifier(TabularClassifier):
     width_ : float
         Standard deviation of the kernels, in units of `scale_`.
     readout_ : ndarray of shape (n_kernels + n_columns + 1, n_outputs)
-        Weights of `activations`, of the scaled columns, and the bias. One output for two classes, the
-        log-odds of the second; one output for each class otherwise.
+        Weights of `activations`, of the scaled columns, and the bias. One output for two classes,
+        the log-odds of the second; one output for each class otherwise.
     kernel_features_ : ndarray of bool of shape (n_kernels, n_columns)
         The columns that each kernel depends on, where `max_features` is set.
     metric_ : ndarray of shape (n_columns, n_columns)
@@ -174,8 +174,8 @@ class RBFNetworkClassifier(TabularClassifier):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
         X_val : array-like of shape (n_validation_samples, n_features), default=None
-            Rows on which width and ridge are chosen. None holds a quarter of X out for that (of less
-            than 500 rows each quarter in turn), and then trains on all of X.
+            Rows on which width and ridge are chosen. None holds a quarter of X out for that (of
+            less than 500 rows each quarter in turn), and then trains on all of X.
         y_val : array-like of shape (n_validation_samples,), default=None
             Their labels.
         sample_weight_val : array-like of shape (n_validation_samples,), default=None
@@ -277,8 +277,10 @@ class RBFNetworkClassifier(TabularClassifier):
         few = self._fitted.kernel_features is not None
         of_few = f", each of at most {self.max_features} of them," if few else ""
         return Description(
-            f"A radial basis function network: {plural(len(share), 'Gaussian kernel')} of one width "
-            f"in {features_text(self)}{of_few} and a logistic output layer for {classes_text(self)} "
+            f"A radial basis function network: {plural(len(share), 'Gaussian kernel')} of one "
+            f"width "
+            f"in {features_text(self)}{of_few} and a logistic output layer for "
+            f"{classes_text(self)} "
             f"on them and on the features; width and ridge are the best of "
             f"{plural(len(self.losses_), 'setting')}.",
             Pool(share / share.sum(), weight=self.readout_[: len(share)], **shapes),

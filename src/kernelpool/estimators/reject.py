@@ -1,7 +1,9 @@
-r"""A classifier with a reject option: no label for rows that are ambiguous, or unlike anything seen.
+r"""A classifier with a reject option: no label for rows that are ambiguous, or unlike anything
+seen.
 
-C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information Theory 16(1), 1970: the rule.
-V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World", Springer 2005: the ranks of exchangeable rows.
+C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information
+Theory 16(1), 1970: the rule. V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random
+World", Springer 2005: the ranks of exchangeable rows.
 
 .. math::
 
@@ -13,9 +15,10 @@ V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World", S
 | 1 - m(x) | `ambiguity` of a row: see `kernelpool.inspection.metrics.ambiguity_of` |
 | E, R | share of errors, share of refusals, over all rows |
 
-Departures: a threshold is a value that a held-out row has, and a row that equals it is accepted. A row of weight two counts as
-two rows. A row is *novel* where its density is below a threshold, and else *ambiguous* where its largest class probability is.
-Novelty comes first: probabilities mean little where there were no rows to learn them from.
+Departures: a threshold is a value that a held-out row has, and a row that equals it is accepted. A
+row of weight two counts as two rows. A row is *novel* where its density is below a threshold, and
+else *ambiguous* where its largest class probability is. Novelty comes first: probabilities mean
+little where there were no rows to learn them from.
 """
 
 import warnings
@@ -60,7 +63,9 @@ class Decision(IntEnum):
 
 
 def _delegated(method: str, what: str) -> Any:
-    """A method that is there where the wrapped classifier has it, and calls it; `what` documents it."""
+    """A method that is there where the wrapped classifier has it, and calls it; `what` documents
+    it.
+    """
 
     def has(self: Any) -> bool:
         getattr(getattr(self, "estimator_", self.estimator), method)
@@ -89,7 +94,8 @@ DELEGATED_DOCSTRING = """{what}
 
 
 class RejectClassifier(MetaClassifier):
-    r"""A classifier with a reject option: ambiguous rows, and rows unlike the training rows, get labels of their own.
+    r"""A classifier with a reject option: ambiguous rows, and rows unlike the training rows, get
+    labels of their own.
 
     A row is *novel* where `score_samples` of the wrapped classifier, :math:`\log p(x)`, is below a
     threshold, and otherwise *ambiguous* where :math:`1 - \max_k P(C_k|x)`, by the model the
@@ -109,34 +115,35 @@ class RejectClassifier(MetaClassifier):
         How ambiguous a row may be; `ambiguity_rule` defines the number. None refuses no row for it;
         "auto" is 0.2 where `novelty` is "auto" as well, and otherwise None.
     novelty : float, "auto" or None, default="auto"
-        How unlike the training rows a row may be; `novelty_rule` defines the number. None refuses no
-        row for it; "auto" is 0.01 where the classifier has densities and `ambiguity` is "auto" as
-        well, and otherwise None.
+        How unlike the training rows a row may be; `novelty_rule` defines the number. None refuses
+        no row for it; "auto" is 0.01 where the classifier has densities and `ambiguity` is "auto"
+        as well, and otherwise None.
     ambiguity_rule : {"threshold", "rate", "error", "cost"}, default="threshold"
         What `ambiguity` is:
 
-        - "threshold": the largest probability of an error, :math:`1 - \max_k P(C_k|x)`, that is accepted;
+        - "threshold": the largest probability of an error, :math:`1 - \max_k P(C_k|x)`, that is
+          accepted;
         - "rate": the share of all rows that may be ambiguous;
         - "error": the share of errors among accepted rows, with as few refusals as possible;
-        - "cost": the cost of a refusal where an error costs one; the threshold with the least cost is
-          taken. With the right probabilities that is "threshold" (Chow's rule).
+        - "cost": the cost of a refusal where an error costs one; the threshold with the least cost
+          is taken. With the right probabilities that is "threshold" (Chow's rule).
 
         All but the first are set on held-out rows.
     novelty_rule : {"rate", "threshold"}, default="rate"
-        What `novelty` is: the share of ordinary rows that may be called novel, set on held-out rows,
-        or the lowest log-density that is accepted. Rows of density zero (no kernel of a
+        What `novelty` is: the share of ordinary rows that may be called novel, set on held-out
+        rows, or the lowest log-density that is accepted. Rows of density zero (no kernel of a
         `ParzenClassifier` covers them) are novel under either.
     ambiguous_label, novel_label : int, float, str or None, default=None
-        Labels of refused rows. None takes "ambiguous" and "novel" where classes are strings, and for
-        numbers -2 and -1, scikit-learn's mark of an outlier; where there are negative classes, the
-        next lower numbers. They must not be classes, and may be the same.
+        Labels of refused rows. None takes "ambiguous" and "novel" where classes are strings, and
+        for numbers -2 and -1, scikit-learn's mark of an outlier; where there are negative classes,
+        the next lower numbers. They must not be classes, and may be the same.
     cv : int, cross-validation generator, iterable or None, default=None
-        Which rows are held out: None or an int for so many stratified folds (5), in which equal rows
-        stay together; or a splitter that holds each row out at most once. The classifier is fitted
-        without each fold, and then to all rows. A `PooledClassifier` has folds of its own. With None,
-        a classifier that is fitted (or a `sklearn.frozen.FrozenEstimator`, which survives `clone`)
-        predicts the rows passed to `fit`, which must be others than it was fitted to; without rows,
-        novelty is set on rows drawn from the model.
+        Which rows are held out: None or an int for so many stratified folds (5), in which equal
+        rows stay together; or a splitter that holds each row out at most once. The classifier is
+        fitted without each fold, and then to all rows. A `PooledClassifier` has folds of its own.
+        With None, a classifier that is fitted (or a `sklearn.frozen.FrozenEstimator`, which
+        survives `clone`) predicts the rows passed to `fit`, which must be others than it was fitted
+        to; without rows, novelty is set on rows drawn from the model.
 
     Attributes
     ----------
@@ -147,7 +154,8 @@ class RejectClassifier(MetaClassifier):
     ambiguity_threshold_ : float or None
         Rows with a larger :math:`1 - \max_k P(C_k|x)` are ambiguous. -1 refuses all.
     novelty_threshold_ : float or None
-        Rows with a smaller log-density are novel. -1.8e308, the lowest number, refuses only rows of no density.
+        Rows with a smaller log-density are novel. -1.8e308, the lowest number, refuses only rows of
+        no density.
     ambiguous_label_, novel_label_ : int, float or str
         The labels of refusal.
     n_features_in_ : int
@@ -161,13 +169,15 @@ class RejectClassifier(MetaClassifier):
 
     Notes
     -----
-    With "rate", the threshold is the j-th largest of the n held-out values with j = floor(rate (n + 1)).
-    A new row of the same distribution exceeds it with a probability of at most rate, whatever the
-    distribution and the classifier, if the classifier was fitted before. With folds it holds approximately.
+    With "rate", the threshold is the j-th largest of the n held-out values with j = floor(rate (n +
+    1)). A new row of the same distribution exceeds it with a probability of at most rate, whatever
+    the distribution and the classifier, if the classifier was fitted before. With folds it holds
+    approximately.
 
     References
     ----------
-    C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information Theory 16(1), 1970.
+    C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information
+    Theory 16(1), 1970.
 
     Examples
     --------
@@ -214,7 +224,7 @@ class RejectClassifier(MetaClassifier):
         self.novel_label = novel_label
         self.cv = cv
 
-    # -- fitting ----------------------------------------------------------------------------------------------------
+    # -- fitting -----------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(
@@ -225,14 +235,16 @@ class RejectClassifier(MetaClassifier):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), default=None
-            Rows. A fitted classifier needs none, except for the rules "rate" (of ambiguity), "error"
-            and "cost".
+            Rows. A fitted classifier needs none, except for the rules "rate" (of ambiguity),
+            "error" and "cost".
         y : array-like of shape (n_samples,), default=None
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, for the classifier where its `fit` takes weights and for the thresholds.
+            Weights of the rows, for the classifier where its `fit` takes weights and for the
+            thresholds.
         **fit_params : dict
-            Passed to `fit` of the classifier, and of the splitter, by scikit-learn's metadata routing.
+            Passed to `fit` of the classifier, and of the splitter, by scikit-learn's metadata
+            routing.
 
         Returns
         -------
@@ -247,7 +259,8 @@ class RejectClassifier(MetaClassifier):
         if X is None and estimator is not None:
             if by_rows:
                 raise KernelpoolError(
-                    f"ambiguity_rule={self.ambiguity_rule!r} needs rows with labels: pass them to fit."
+                    f"ambiguity_rule={self.ambiguity_rule!r} needs rows with labels: pass them to "
+                    f"fit."
                 )
             if by_score:
                 score = _scores_of_drawn_rows(estimator)
@@ -306,7 +319,8 @@ class RejectClassifier(MetaClassifier):
         elif novelty is not None and not has_density:
             raise KernelpoolError(
                 "novelty needs a classifier with densities (score_samples), such as "
-                f"SharedKernelClassifier; {type(self.estimator).__name__} has none. Set novelty=None."
+                f"SharedKernelClassifier; {type(self.estimator).__name__} has none. Set "
+                f"novelty=None."
             )
         if novelty is not None and self.novelty_rule == "rate" and not 0 <= novelty < 1:
             raise KernelpoolError(
@@ -314,7 +328,7 @@ class RejectClassifier(MetaClassifier):
             )
         return ambiguity, novelty
 
-    # -- decisions --------------------------------------------------------------------------------------------------
+    # -- decisions ---------------------------------------------------------------------------------
 
     def decide(self, X: Any) -> np.ndarray:
         """Whether each row is accepted, ambiguous or novel.
@@ -327,7 +341,8 @@ class RejectClassifier(MetaClassifier):
         Returns
         -------
         decision : ndarray of int8 of shape (n_samples,)
-            Codes of `kernelpool.estimators.reject.Decision`: 0 for an accepted row, 1 for an ambiguous, 2 for a novel one.
+            Codes of `kernelpool.estimators.reject.Decision`: 0 for an accepted row, 1 for an
+            ambiguous, 2 for a novel one.
         """
         check_is_fitted(self)
         ambiguity = ambiguity_of(to_numpy(self.estimator_.predict_proba(X)))
@@ -365,8 +380,9 @@ class RejectClassifier(MetaClassifier):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Labels of `classes_`, `ambiguous_label_` and `novel_label_`, of the type of the classes; wider only where that
-            type cannot hold the labels of refusal (booleans, unsigned numbers, short strings).
+            Labels of `classes_`, `ambiguous_label_` and `novel_label_`, of the type of the classes;
+            wider only where that type cannot hold the labels of refusal (booleans, unsigned
+            numbers, short strings).
         """
         decision = self.decide(X)
         label = np.array(to_numpy(self.estimator_.predict(X)))
@@ -381,7 +397,7 @@ class RejectClassifier(MetaClassifier):
         label[decision == Decision.NOVEL] = self.novel_label_
         return label
 
-    # -- evaluation -------------------------------------------------------------------------------------------------
+    # -- evaluation --------------------------------------------------------------------------------
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of right labels among the accepted rows.
@@ -406,14 +422,16 @@ class RejectClassifier(MetaClassifier):
         total = weight[accepted].sum()
         if not total > 0:
             warn(
-                "No row is accepted, so that the share of right labels is undefined; it is set to 0.",
+                "No row is accepted, so that the share of right labels is undefined; it is set to "
+                "0.",
                 UndefinedMetricWarning,
             )
             return 0.0
         return float(1 - weight[accepted] @ wrong[accepted] / total)
 
     def mean_cost(self, X: Any, y: Any, refusal: float, sample_weight: Any = None) -> float:
-        """Chow's cost: an error costs one, a refusal of either kind `refusal`, a right label nothing.
+        """Chow's cost: an error costs one, a refusal of either kind `refusal`, a right label
+        nothing.
 
         Parameters
         ----------
@@ -435,7 +453,8 @@ class RejectClassifier(MetaClassifier):
         return float(weight @ np.where(accepted, wrong, refusal) / weight.sum())
 
     def coverage_curve(self, X: Any, y: Any, sample_weight: Any = None) -> CoverageCurve:
-        """Error of accepted rows against the share that is accepted, for every threshold of ambiguity.
+        """Error of accepted rows against the share that is accepted, for every threshold of
+        ambiguity.
 
         Novelty stays as it is set: novel rows are never accepted.
 
@@ -451,13 +470,16 @@ class RejectClassifier(MetaClassifier):
         Returns
         -------
         curve : CoverageCurve
-            A named tuple of `coverage`, `error` and `thresholds`, all rising with the threshold but for the error.
+            A named tuple of `coverage`, `error` and `thresholds`, all rising with the threshold but
+            for the error.
         """
         ambiguity, wrong, weight, novel, _ = self._evaluated(X, y, sample_weight)
         return coverage_curve(ambiguity, wrong, weight, novel)
 
     def _evaluated(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, ...]:
-        """Ambiguity of each row, whether its label is wrong, its weight, whether it is novel, and whether accepted."""
+        """Ambiguity of each row, whether its label is wrong, its weight, whether it is novel, and
+        whether accepted.
+        """
         decision = self.decide(X)
         y = column_or_1d(to_numpy(y) if hasattr(y, "__dlpack__") else y)
         ambiguity = ambiguity_of(to_numpy(self.estimator_.predict_proba(X)))
@@ -465,7 +487,7 @@ class RejectClassifier(MetaClassifier):
         novel, accepted = decision == Decision.NOVEL, decision == Decision.ACCEPTED
         return ambiguity, wrong, weight, novel, accepted
 
-    # -- predictions of the wrapped classifier ----------------------------------------------------------------------------
+    # -- predictions of the wrapped classifier -----------------------------------------------------
 
     predict_proba = _delegated("predict_proba", "Class probabilities, untouched by any refusal.")
     predict_log_proba = _delegated("predict_log_proba", "Logarithm of `predict_proba`.")
@@ -492,7 +514,9 @@ def _scores_of_drawn_rows(estimator: Any) -> np.ndarray:
 
 
 def _refusal_label(name: str, given: Any, below: int, word: str, classes: np.ndarray) -> Any:
-    """The label that is given; or, where classes are numbers, so far `below` all of them, else `word`."""
+    """The label that is given; or, where classes are numbers, so far `below` all of them, else
+    `word`.
+    """
     numbers, taken = classes.dtype.kind in "biuf", classes.tolist()
     if given is not None and isinstance(given, str) == numbers:
         wanted = "a number" if numbers else "a string"
@@ -508,22 +532,28 @@ def _refusal_label(name: str, given: Any, below: int, word: str, classes: np.nda
     return found
 
 
-# -- thresholds -------------------------------------------------------------------------------------------------------
+# -- thresholds ------------------------------------------------------------------------------------
 
 
 def _is_novel(score: np.ndarray, threshold: float | None) -> np.ndarray:
-    """Whether the log-density is below the threshold, (n,); minus infinity and NaN are below any."""
+    """Whether the log-density is below the threshold, (n,); minus infinity and NaN are below
+    any.
+    """
     return np.zeros(len(score), bool) if threshold is None else ~(score >= threshold)
 
 
 def novelty_threshold(rate: float, score: np.ndarray, weight: np.ndarray) -> float:
-    """The log-density below which at most the share `rate` of ordinary rows lies, from those of held-out rows."""
+    """The log-density below which at most the share `rate` of ordinary rows lies, from those of
+    held-out rows.
+    """
     score = np.where(np.isnan(score), -np.inf, score)
     no_density = float(weight[score == -np.inf].sum() / weight.sum())
     if no_density > rate:
         warn(
-            f"{100 * no_density:.1f} % of the held-out rows have no density at all and count as novel, "
-            f"more than novelty={rate}. Use wider kernels, or kernels that reach everywhere, such as "
+            f"{100 * no_density:.1f} % of the held-out rows have no density at all and count as "
+            f"novel, "
+            f"more than novelty={rate}. Use wider kernels, or kernels that reach everywhere, such "
+            f"as "
             "kernel='gaussian'.",
             UserWarning,
         )
@@ -531,17 +561,20 @@ def novelty_threshold(rate: float, score: np.ndarray, weight: np.ndarray) -> flo
 
 
 def _rate_threshold(name: str, values: np.ndarray, weight: np.ndarray, rate: float) -> float:
-    """The least of `values` that a new row of the same law exceeds with a probability of at most `rate`; inf if there is none.
+    """The least of `values` that a new row of the same law exceeds with a probability of at most
+    `rate`; inf if there is none.
 
-    The new row is as likely as any to be the largest, the second largest and so on of all n + 1. So it exceeds the j-th
-    largest value with a probability of at most j / (n + 1).
+    The new row is as likely as any to be the largest, the second largest and so on of all n + 1. So
+    it exceeds the j-th largest value with a probability of at most j / (n + 1).
     """
     level, up_to, _ = accepted_up_to(values, np.zeros(len(values)), weight)
     n_rows = up_to[-1]
     if rate > 0 and rate * (n_rows + 1) < 1:
         warn(
-            f"{name}={rate} needs at least {int(np.ceil(1 / rate)) - 1} held-out rows to set a threshold; "
-            f"there are {n_rows:.0f}, so that no row is refused for it. Raise {name}, or pass more rows.",
+            f"{name}={rate} needs at least {int(np.ceil(1 / rate)) - 1} held-out rows to set a "
+            f"threshold; "
+            f"there are {n_rows:.0f}, so that no row is refused for it. Raise {name}, or pass more "
+            f"rows.",
             UserWarning,
         )
     enough = n_rows - up_to + 1 <= rate * (n_rows + 1)
@@ -551,10 +584,12 @@ def _rate_threshold(name: str, values: np.ndarray, weight: np.ndarray, rate: flo
 def ambiguity_threshold(
     value: float, rule: str, ambiguity: np.ndarray, wrong: np.ndarray, weight: np.ndarray
 ) -> float:
-    """The ambiguity above which a row is refused, from those of held-out rows and whether each is misclassified.
+    """The ambiguity above which a row is refused, from those of held-out rows and whether each is
+    misclassified.
 
-    By the rule "cost" E + t R is least, and of several such thresholds the one that refuses least is taken; by the rule "error"
-    the most rows are accepted of which at most the share `value` is wrong.
+    By the rule "cost" E + t R is least, and of several such thresholds the one that refuses least
+    is taken; by the rule "error" the most rows are accepted of which at most the share `value` is
+    wrong.
     """
     if rule == "rate":
         return min(_rate_threshold("ambiguity", ambiguity, weight, value), REFUSE_NONE)

@@ -117,12 +117,14 @@ class FittedSharedKernel:
 class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClassifier):  # type: ignore[misc]
     r"""Class densities as mixtures of Gaussian kernels that classes may share.
 
-    Each class is a mixture :math:`p(x|C_k) = \sum_j \pi_{jk}\, p(x|j)` over one common pool of kernels (the probabilistic
-    RBF network, PRBF). Each kernel is owned by one class; `sharing` says how freely the others may use it while training: 0
-    gives one separate mixture a class, 1 the full PRBF, values between the lambda-PRBF of Titsias & Likas (2001).
+    Each class is a mixture :math:`p(x|C_k) = \sum_j \pi_{jk}\, p(x|j)` over one common pool of
+    kernels (the probabilistic RBF network, PRBF). Each kernel is owned by one class; `sharing` says
+    how freely the others may use it while training: 0 gives one separate mixture a class, 1 the
+    full PRBF, values between the lambda-PRBF of Titsias & Likas (2001).
 
-    The defaults are made to classify: a few full kernels a class with a prior, trained to tell the classes apart. The network
-    of the paper is `SharedKernelClassifier.prbf`; `SharedKernelClassifier.auto` chooses everything on held-out rows.
+    The defaults are made to classify: a few full kernels a class with a prior, trained to tell the
+    classes apart. The network of the paper is `SharedKernelClassifier.prbf`;
+    `SharedKernelClassifier.auto` chooses everything on held-out rows.
 
     Parameters
     ----------
@@ -220,7 +222,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     n_kernels_ : int
         Number of kernels of the fitted network.
     covariance_type_ : str
-        Shape of the kernels, given or chosen; "diag" for spherical kernels of standardized features.
+        Shape of the kernels, given or chosen; "diag" for spherical kernels of standardized
+        features.
     training_type_ : str
         Shape of the kernels in the units of training.
     kernel_prior_ : str or None
@@ -235,7 +238,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         ``behind_error``), ``log_loss``, ``error``, ``n_folds`` (on how many folds it was scored)
         and ``chosen``. The guide explains them.
     sharing_ : ndarray of shape (n_kernels, n_classes)
-        How far each class could use each kernel while training; the learned table, if it was learned.
+        How far each class could use each kernel while training; the learned table, if it was
+        learned.
     parents_ : ndarray of shape (n_kernels,)
         Which of the shared kernels each was split from; after `split_by_class` alone.
     objective_ : float
@@ -248,7 +252,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     converged_ : bool
         Whether the objective settled.
     discriminative_ : list of SharedKernelClassifier
-        The networks whose averaged probabilities are predicted; with ``training="conditional"`` alone.
+        The networks whose averaged probabilities are predicted; with ``training="conditional"``
+        alone.
     conditional_loss_ : float
         Their log-loss a row on the rows that each was not trained on.
     validation_log_proba_ : ndarray of shape (n_validation_samples, n_classes)
@@ -270,12 +275,13 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
 
     References
     ----------
-    M. K. Titsias and A. C. Likas, "Shared kernel models for class conditional density estimation", IEEE Transactions on Neural
-    Networks 12(5), 2001.
+    M. K. Titsias and A. C. Likas, "Shared kernel models for class conditional density estimation",
+    IEEE Transactions on Neural Networks 12(5), 2001.
 
     Examples
     --------
-    Two classes that overlap everywhere; their density is known, and no classifier can err less than 9.7 %:
+    Two classes that overlap everywhere; their density is known, and no classifier can err less than
+    9.7 %:
 
     >>> from kernelpool import SharedKernelClassifier
     >>> from kernelpool.datasets import make_clouds
@@ -365,7 +371,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         self.verbose = verbose
         self.callback = callback
 
-    # -- fitting ----------------------------------------------------------------------------------------------------
+    # -- fitting -----------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @with_callbacks  # type: ignore[untyped-decorator]
@@ -378,7 +384,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         y_val: Any = None,
         sample_weight_val: Any = None,
     ) -> Self:
-        """Fit the network by EM and, with ``training="conditional"``, discriminative networks from there.
+        """Fit the network by EM and, with ``training="conditional"``, discriminative networks from
+        there.
 
         Interrupting a fit (Ctrl-C) leaves the estimator with the best parameters reached so far.
 
@@ -461,7 +468,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         data = training_data(self, X, y, sample_weight, unlabeled=self.unlabeled)
         if data.levels is not None and self._start.covariances is not None:
             raise KernelpoolError(
-                "covariances of Start are for numbers alone, and X has categorical columns; leave them out."
+                "covariances of Start are for numbers alone, and X has categorical columns; leave "
+                "them out."
             )
         return data
 
@@ -509,7 +517,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             changed = "n_kernels"
         if changed is not None:
             raise KernelpoolError(
-                f"warm_start needs the {changed} of the previous fit; set warm_start=False to start anew."
+                f"warm_start needs the {changed} of the previous fit; set warm_start=False to "
+                f"start anew."
             )
         start = Start(
             owners=before.owners,
@@ -598,7 +607,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     def split_by_class(
         self, X: Any, y: Any, sample_weight: Any = None, *, anchor: float = 100.0
     ) -> "SharedKernelClassifier":
-        """Split every kernel into one for each class with rows in it, and refine these (Titsias & Likas 2002).
+        """Split every kernel into one for each class with rows in it, and refine these (Titsias &
+        Likas 2002).
 
         Parameters
         ----------
@@ -625,7 +635,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         before, data = self._fitted, self._data(X, y, sample_weight)
         if not np.array_equal(data.classes, before.classes):
             raise KernelpoolError(
-                f"split_by_class needs rows of the classes {before.classes.tolist()}; got {data.classes.tolist()}."
+                f"split_by_class needs rows of the classes {before.classes.tolist()}; got "
+                f"{data.classes.tolist()}."
             )
         settings = replace(
             self._settings(seed=0),
@@ -664,13 +675,14 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     ) -> Self:
         r"""Learn from one mini-batch more, by stepwise EM (Cappé & Moulines 2009).
 
-        Statistics are averaged over mini-batches with steps :math:`\gamma_t = (1 + N_t/n_t)^{-0.7}`,
-        with :math:`N_t` the weight of the rows before and :math:`n_t` that of the mini-batch, or
-        larger ones where `half_life` asks for it. The first call makes its start from its own rows:
-        give it some hundreds a kernel. Kernels are added where rows of a class come that are
-        outliers of its density, up to twice as many as at first, and dropped when they have lost
-        their rows. A network that was fitted by `fit` is continued. Conditional training needs all
-        rows: whatever `training` says, a stream is learned by EM, and the densities decide.
+        Statistics are averaged over mini-batches with steps :math:`\gamma_t = (1 +
+        N_t/n_t)^{-0.7}`, with :math:`N_t` the weight of the rows before and :math:`n_t` that of the
+        mini-batch, or larger ones where `half_life` asks for it. The first call makes its start
+        from its own rows: give it some hundreds a kernel. Kernels are added where rows of a class
+        come that are outliers of its density, up to twice as many as at first, and dropped when
+        they have lost their rows. A network that was fitted by `fit` is continued. Conditional
+        training needs all rows: whatever `training` says, a stream is learned by EM, and the
+        densities decide.
 
         Parameters
         ----------
@@ -745,7 +757,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
 
     @classmethod
     def prbf(cls, n_kernels: int | Sequence[int] | str | None = None, **parameters: Any) -> Self:
-        """The network of Titsias & Likas (2001): spherical kernels that all classes share, by maximum likelihood.
+        """The network of Titsias & Likas (2001): spherical kernels that all classes share, by
+        maximum likelihood.
 
         Parameters
         ----------
@@ -778,7 +791,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
 
     @classmethod
     def auto(cls, **parameters: Any) -> Self:
-        """Shape and number of kernels, their prior, sharing and overlap penalty chosen on held-out rows.
+        """Shape and number of kernels, their prior, sharing and overlap penalty chosen on held-out
+        rows.
 
         Parameters
         ----------
@@ -868,10 +882,12 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             ClassDensities(means, covariances, mixing, None, prior), labels, family, columns
         )
 
-    # -- the fitted network -----------------------------------------------------------------------------------------
+    # -- the fitted network ------------------------------------------------------------------------
 
     def _kernel(self, name: str | None = None) -> Any:
-        """The family of the fitted kernels, or of the same features another one, without a floor."""
+        """The family of the fitted kernels, or of the same features another one, without a
+        floor.
+        """
         floor = np.zeros(self.means_.shape[1])
         name = self.covariance_type_ if name is None else name
         return family_for(name, floor, self.columns_.levels)
@@ -886,7 +902,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         return ClassDensities(f.means, f.covariances, f.mixing, f.probabilities, f.class_prior)
 
     def _network(self, frame: Frame | None = None) -> tuple[SharedKernel, Kernels, Frame]:
-        """The fitted network, its kernels in a frame (their own, if none is given), and that frame."""
+        """The fitted network, its kernels in a frame (their own, if none is given), and that
+        frame.
+        """
         kernel, kernels = self._kernel(), self._kernels()
         if frame is None:
             share = self.mixing_ @ self.class_prior_
@@ -894,11 +912,14 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         return SharedKernel(kernel, np.ones_like(self.mixing_)), kernel.into(kernels, frame), frame
 
     def _trained_network(self) -> tuple[SharedKernel, Kernels, Frame]:
-        """The network of `training_type_`, its kernels in a frame in which they are of that family, and that frame."""
+        """The network of `training_type_`, its kernels in a frame in which they are of that family,
+        and that frame.
+        """
         network, kernels, frame = self._network()
         if self.training_type_ == self.covariance_type_:
             return network, kernels, frame
-        # spherical among standardized features, kernels have variances that differ by a factor alone: the squares of the units
+        # spherical among standardized features, kernels have variances that differ by a factor
+        # alone: the squares of the units
         numbers = np.array(self.columns_.levels) == 0
         unit = np.ones(len(frame.unit))
         width = np.sqrt(self.covariances_[0])[numbers]
@@ -954,7 +975,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             x[chosen == j] = network.kernel.sample(kernels, j, (chosen == j).sum(), rng)
         return np.asarray(frame.outside(x))
 
-    # -- missing cells ----------------------------------------------------------------------------------------------
+    # -- missing cells -----------------------------------------------------------------------------
 
     def impute(
         self, X: Any, y: Any = None, *, n_draws: int | None = None, random_state: Any = None
@@ -1088,20 +1109,22 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         return self._model_of(family, kernels, self.mixing_, self.class_prior_, at)
 
     def conditional(self, x: Any, given: Sequence[Any] | None = None) -> "SharedKernelClassifier":
-        """The model of the other features once some are known, for one row: its class priors are P(C_k|known).
+        """The model of the other features once some are known, for one row: its class priors are
+        P(C_k|known).
 
         Parameters
         ----------
         x : array-like of shape (n_features,)
             One row.
         given : sequence of int or str or None, default=None
-            The features that count as known, by position or name; None takes those that are not missing in `x`.
+            The features that count as known, by position or name; None takes those that are not
+            missing in `x`.
 
         Returns
         -------
         model : SharedKernelClassifier
-            Of the features that are not given. Its `sample`, `means_` and `log_density` say what they are likely to be, its
-            `class_prior_` which class.
+            Of the features that are not given. Its `sample`, `means_` and `log_density` say what
+            they are likely to be, its `class_prior_` which class.
 
         Examples
         --------
@@ -1128,7 +1151,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         rest = [i for i in range(self.n_features_in_) if i not in at]
         if not rest or not np.isfinite(row[at]).all():
             raise KernelpoolError(
-                f"conditional needs known values of the features that are given, and one that is not "
+                f"conditional needs known values of the features that are given, and one that is "
+                f"not "
                 f"given; got {row.tolist()} and given={list(at)}."
             )
         known = np.where(np.isin(np.arange(len(row)), at), row, np.nan)[None, :]
@@ -1151,7 +1175,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         if unknown or not len(features):
             found = f"got {unknown[0]!r}" if unknown else "got none"
             raise KernelpoolError(
-                f"{name} must be positions below {self.n_features_in_} or names of features; {found}."
+                f"{name} must be positions below {self.n_features_in_} or names of features; "
+                f"{found}."
             )
         return [known[f] for f in features]
 
@@ -1163,10 +1188,12 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         network = ClassDensities(*arrays_of(family, kernels), mixing, table, class_prior)
         return self._model(network, self.classes_, family.name, self.columns_.select(at))
 
-    # -- model choice -----------------------------------------------------------------------------------------------
+    # -- model choice ------------------------------------------------------------------------------
 
     def n_parameters(self) -> int:
-        """Number of free parameters: kernels, mixing weights that are not fixed at zero, and class priors."""
+        """Number of free parameters: kernels, mixing weights that are not fixed at zero, and class
+        priors.
+        """
         check_is_fitted(self)
         n_kernels, n_classes = self.mixing_.shape
         kernel = self._trained_network()[0].kernel
@@ -1176,17 +1203,21 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
 
     @property
     def class_posterior_(self) -> np.ndarray:
-        """P(C_k|j), equation (22): the share of each class in each kernel, (n_kernels, n_classes)."""
+        """P(C_k|j), equation (22): the share of each class in each kernel, (n_kernels,
+        n_classes).
+        """
         check_is_fitted(self)
         return np.asarray(shares_of_classes(self.mixing_ * self.class_prior_))
 
     def kernel_overlap(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
-        r"""How far the classes of each kernel lie apart (Constantinopoulos, Titsias & Likas 2002, equation (16)).
+        r"""How far the classes of each kernel lie apart (Constantinopoulos, Titsias & Likas 2002,
+        equation (16)).
 
         .. math:: \delta_j = \sum_k P(C_k \mid j)\, \beta_{jk}
 
-        with :math:`\beta_{jk}` the Bhattacharyya distance of kernel j from what the rows of class k alone make of it. Zero
-        where the classes overlap completely, and where a kernel serves one class alone.
+        with :math:`\beta_{jk}` the Bhattacharyya distance of kernel j from what the rows of class k
+        alone make of it. Zero where the classes overlap completely, and where a kernel serves one
+        class alone.
 
         Parameters
         ----------
@@ -1209,7 +1240,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     def subkernels(
         self, X: Any, y: Any, sample_weight: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        r"""Each kernel as each class alone sees it (Constantinopoulos, Titsias & Likas 2002, equations (11), (12)).
+        r"""Each kernel as each class alone sees it (Constantinopoulos, Titsias & Likas 2002,
+        equations (11), (12)).
 
         .. math::
 
@@ -1236,7 +1268,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         stretched = kernel.name != self.covariance_type_
         if not isinstance(kernel, Gaussian):
             raise KernelpoolError(
-                "subkernels has means and covariances of numbers; this model has categories besides."
+                "subkernels has means and covariances of numbers; this model has categories "
+                "besides."
             )
         by_class = [kernel.out_of(part, frame, stretched=stretched) for part in subkernels.kernels]
         axis = 0 if kernel.name == "tied" else 1
@@ -1244,7 +1277,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         return means, np.stack([np.asarray(part.covariance) for part in by_class], axis=axis)
 
     def _subkernels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Subkernels, Frame]:
-        """The family, the kernels and their subkernels by some labeled rows, in a frame, and that frame."""
+        """The family, the kernels and their subkernels by some labeled rows, in a frame, and that
+        frame.
+        """
         check_is_fitted(self)
         X = encoded_rows(self, X)
         codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
@@ -1252,7 +1287,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         kernel = plain.kernel
         if not isinstance(kernel, Gaussian | Product):
             raise KernelpoolError(
-                f"The overlap is a distance of Gaussian kernels; covariance_type={self.covariance_type_!r} has none."
+                f"The overlap is a distance of Gaussian kernels; "
+                f"covariance_type={self.covariance_type_!r} has none."
             )
         network = SharedKernel(kernel, plain.sharing, Overlap(1.0, units="raw"))
         weight = None if sample_weight is None else np.asarray(sample_weight, float)
@@ -1264,7 +1300,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         return kernel, kernels, network.subkernels(totals, params, e_step_params), frame
 
     def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """log p(X, y) under the model, equation (8); rows marked by `unlabeled` count with their class summed out.
+        """log p(X, y) under the model, equation (8); rows marked by `unlabeled` count with their
+        class summed out.
 
         Parameters
         ----------
@@ -1296,7 +1333,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         return float(by_row.sum() if sample_weight is None else np.asarray(sample_weight) @ by_row)
 
     def bic(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Bayesian information criterion, -2 log p(X, y) + (number of parameters) log n: the lower the better.
+        """Bayesian information criterion, -2 log p(X, y) + (number of parameters) log n: the lower
+        the better.
 
         Parameters
         ----------
@@ -1318,7 +1356,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         )
 
     def aic(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Akaike information criterion, -2 log p(X, y) + 2 (number of parameters): the lower the better.
+        """Akaike information criterion, -2 log p(X, y) + 2 (number of parameters): the lower the
+        better.
 
         Parameters
         ----------
@@ -1382,7 +1421,9 @@ def _impute(
 
 
 def volume_of(block: Block, log_volume: float, log_unit: Any) -> Any:
-    """What the frame adds to log-densities: `log_volume`, or, where cells are missing, that of the known ones, (n, 1)."""
+    """What the frame adds to log-densities: `log_volume`, or, where cells are missing, that of the
+    known ones, (n, 1).
+    """
     return log_volume if block.missing is None else (block.missing.observed @ log_unit)[:, None]
 
 
@@ -1391,7 +1432,8 @@ def _average_log_proba(
 ) -> Any:
     """The log of the mean P(C_k|x) of several networks, adjusted to other class priors, (n, K).
 
-    Their own priors were moved to decide better; of a row of which nothing is known the class priors are all there is to say.
+    Their own priors were moved to decide better; of a row of which nothing is known the class
+    priors are all there is to say.
     """
     xp = namespace(block.x)
     log_proba = [

@@ -1,4 +1,6 @@
-"""Average over degrees of sharing: the scikit-learn shell of Titsias & Likas 2001, section III-B."""
+"""Average over degrees of sharing: the scikit-learn shell of Titsias & Likas 2001, section
+III-B.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -54,8 +56,8 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
 
     One network is trained by EM for each value of `sharing`, all from the same start, and their
     class densities are averaged, :math:`p(x|C_k) = \frac1L \sum_i p(x|C_k, \lambda_i)` (equation
-    (38); densities, not posteriors or votes). In the paper this was the best choice on average where
-    the right degree of sharing is not known.
+    (38); densities, not posteriors or votes). In the paper this was the best choice on average
+    where the right degree of sharing is not known.
 
     Parameters
     ----------
@@ -163,7 +165,9 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
         return self
 
     def _members(self) -> list[SharedKernelClassifier]:
-        """A network, not yet fitted, for every degree of sharing and overlap penalty; one seed, so that all start alike."""
+        """A network, not yet fitted, for every degree of sharing and overlap penalty; one seed, so
+        that all start alike.
+        """
         network = self.estimator
         if network is None:
             network = SharedKernelClassifier.prbf(standardize=True)

@@ -554,8 +554,8 @@ def certify_by_compression(classifier: Any, X: Any, y: Any, alpha: float = 0.05)
     """The same statement without test rows, for a network made of few of its training rows.
 
     Langford's sample-compression bound: see `compression_bound`. Valid for a
-    `ReducedParzenClassifier` whose kernels vote equally, since such a network is described completely by
-    which rows were kept and which radius of a fixed list was taken.
+    `ReducedParzenClassifier` whose kernels vote equally, since such a network is described
+    completely by which rows were kept and which radius of a fixed list was taken.
 
     Parameters
     ----------

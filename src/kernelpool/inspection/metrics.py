@@ -395,7 +395,9 @@ def compare_models(
 def accepted_up_to(
     ambiguity: np.ndarray, wrong: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct ambiguities, rising, with the weight of the rows up to each and of the errors among them."""
+    """The distinct ambiguities, rising, with the weight of the rows up to each and of the errors
+    among them.
+    """
     counted = weight > 0
     level, at = np.unique(ambiguity[counted], return_inverse=True)
     accepted = np.bincount(at, weight[counted], minlength=len(level))

@@ -79,7 +79,8 @@ class Full(Gaussian):
         factor = cholesky(covariance)
         if factor is None:
             raise KernelpoolError(
-                "A covariance is positive definite no longer: weights or features span more than float64 holds. Scale X, bring "
+                "A covariance is positive definite no longer: weights or features span more than "
+                "float64 holds. Scale X, bring "
                 "sample_weight closer together, or raise covariance_floor."
             )
         return factor
@@ -98,7 +99,8 @@ class Full(Gaussian):
         return xp.sum(xp.abs(precision * covariance), axis=(1, 2))
 
     def scatter(self, away: Array, responsibility: Array) -> Array:
-        # in float64: in float32 a kernel a thousand times longer than wide would lose its width to its length
+        # in float64: in float32 a kernel a thousand times longer than wide would lose its width to
+        # its length
         return self.flat(weighted_gram(as_float64(away), as_float64(responsibility))[None, ...])[
             0, :
         ]
@@ -149,7 +151,9 @@ class Full(Gaussian):
         )
 
     def _raise_matrix_to_floor(self, covariance: Array, j: int) -> Array:
-        """The most likely covariance (d, d) of kernel j at or above diag(floor): eigenvalues clipped in its metric."""
+        """The most likely covariance (d, d) of kernel j at or above diag(floor): eigenvalues
+        clipped in its metric.
+        """
         xp = namespace(covariance)
         # a floor of zero has no metric; there only what is beyond rounding is refused
         metric = xp.where(self.floor > 0, self.floor, xp.ones_like(self.floor)) ** 0.5
@@ -184,7 +188,9 @@ class Full(Gaussian):
         return xp.reshape(factor @ xp.matrix_transpose(factor), like.shape)
 
     def covariance_pullback(self, covariance: Array, scatter: Array, mass: Array) -> Array:
-        """W' (W scatter W' - mass) by the factor L = W^-1: its lower triangle, times L on the diagonal."""
+        """W' (W scatter W' - mass) by the factor L = W^-1: its lower triangle, times L on the
+        diagonal.
+        """
         xp, d = namespace(covariance), covariance.shape[-1]
         covariance = xp.reshape(covariance, (-1, d, d))
         mass, n_kernels = self.pool_moments(mass[:, None])[:, 0], covariance.shape[0]

@@ -7,8 +7,8 @@ Titsias & Likas 2001, equations (6) and (39).
     p(x \mid j) = (2\pi)^{-d/2} |\Sigma_j|^{-1/2} \exp(-\tfrac12 (x - \mu_j)' \Sigma_j^{-1} (x - \mu_j))
                 = \exp(\text{offset}_j + \text{weight}_j \cdot \phi(x))
 
-A family is a feature map :math:`\phi`: with it the log-densities of all kernels are one matrix product, and so are the
-moments from which all kernels are estimated.
+A family is a feature map :math:`\phi`: with it the log-densities of all kernels are one matrix
+product, and so are the moments from which all kernels are estimated.
 
 =====================  ===============  ============================  =========================================
 paper                  here             shape                         meaning
@@ -20,8 +20,9 @@ paper                  here             shape                         meaning
 :math:`x x'`           ``square``       (S, n)                        the part of x x' that the family keeps, flat
 =====================  ===============  ============================  =========================================
 
-Deviations from the print: none in the model. Squares about a common origin cancel where a kernel is narrow for its
-distance from that origin; such kernels (``guarded``) are computed from x - mean instead, which is slower and exact.
+Deviations from the print: none in the model. Squares about a common origin cancel where a kernel is
+narrow for its distance from that origin; such kernels (``guarded``) are computed from x - mean
+instead, which is slower and exact.
 """
 
 import math
@@ -55,7 +56,9 @@ features are huge, and with 2 kernels 2 to 4 times slower (`python -m benchmarks
 
 
 INVERSE_GAMMA_DOF = 3
-"""Degrees of freedom of the conjugate prior on one variance: the smallest whole number for which it has a mean."""
+"""Degrees of freedom of the conjugate prior on one variance: the smallest whole number for which it
+has a mean.
+"""
 
 
 @record
@@ -74,14 +77,18 @@ class GaussianNaturalParams(NaturalParams):
 
     kernels: Kernels
     whitening: Array
-    """W with W' W = precision, in the shape of the covariances: worked out before anything is rounded to the rows' type."""
+    """W with W' W = precision, in the shape of the covariances: worked out before anything is
+    rounded to the rows' type.
+    """
     log_size: Array
     """log |covariance|, (M,), or () in the tied family."""
 
 
 @record
 class Moments(KernelSums):
-    """Sums over rows, weighted by responsibility, about the origin or, for guarded kernels, about their own mean."""
+    """Sums over rows, weighted by responsibility, about the origin or, for guarded kernels, about
+    their own mean.
+    """
 
     first: Array
     """(M, d)."""
@@ -91,9 +98,11 @@ class Moments(KernelSums):
 
 @record
 class PriorStatistics(Sums):
-    """What is added to the moments of M kernels before kernels are estimated from them; zeros add nothing, bit for bit.
+    """What is added to the moments of M kernels before kernels are estimated from them; zeros add
+    nothing, bit for bit.
 
-    The first four are those of rows that might have been seen before, about the same points as the moments.
+    The first four are those of rows that might have been seen before, about the same points as the
+    moments.
     """
 
     mass: Array | float = 0.0
@@ -120,9 +129,13 @@ class Gaussian(Kernel):
 
     def __init__(self, floor: Array, guard: float | None = None) -> None:
         self.floor = floor
-        """Smallest variance along each feature, (d,), in the frame; zero leaves kernels as the rows shape them."""
+        """Smallest variance along each feature, (d,), in the frame; zero leaves kernels as the rows
+        shape them.
+        """
         self.guard = guard
-        """Relative loss of variance at which a kernel is guarded; None chooses by the type of the rows."""
+        """Relative loss of variance at which a kernel is guarded; None chooses by the type of the
+        rows.
+        """
 
     # -- what a family states -------------------------------------------------------------------
     # Where covariances are variances, some of these follow; families of matrices state them all.
@@ -137,7 +150,9 @@ class Gaussian(Kernel):
 
     @abstractmethod
     def whitening(self, covariance: Array) -> tuple[Array, Array]:
-        """W with W' W = covariance^-1, in the covariance's own shape, and log |covariance|, (M,) or ()."""
+        """W with W' W = covariance^-1, in the covariance's own shape, and log |covariance|, (M,) or
+        ().
+        """
 
     def gram(self, whitening: Array) -> Array:
         """W' W, in the same shape."""
@@ -157,7 +172,9 @@ class Gaussian(Kernel):
         """Weights w with w . square(x) = x' precision x, (M, S)."""
 
     def deviate(self, covariance: Array, noise: Array) -> Array:
-        """Deviations with the covariance of one kernel, (n, d), from standard normal noise, (n, d)."""
+        """Deviations with the covariance of one kernel, (n, d), from standard normal noise, (n,
+        d).
+        """
         return noise * covariance**0.5
 
     @abstractmethod
@@ -218,7 +235,9 @@ class Gaussian(Kernel):
     # -- what follows from it -------------------------------------------------------------------
 
     def precision(self, covariance: Array) -> tuple[Array, Array]:
-        """Inverse of the covariance in the covariance's own shape, and log |covariance|, (M,) or ()."""
+        """Inverse of the covariance in the covariance's own shape, and log |covariance|, (M,) or
+        ().
+        """
         whitening, log_size = self.whitening(covariance)
         return self.gram(whitening), log_size
 
@@ -262,7 +281,9 @@ class Gaussian(Kernel):
         return None if squares is None else (block.x.T, (*((i, d) for i in range(d)), *squares))
 
     def square_factors(self, d: int) -> tuple[tuple[int, int], ...] | None:
-        """The two columns of x that each entry of `square` is the product of; None where one is more than that."""
+        """The two columns of x that each entry of `square` is the product of; None where one is
+        more than that.
+        """
         return None
 
     def write_square(self, out: Array, x: Array) -> None:
@@ -272,7 +293,8 @@ class Gaussian(Kernel):
     def natural_params(self, kernels: Kernels, eps: float) -> GaussianNaturalParams:
         """The kernels in natural parameters; `eps` is the spacing of the rows' float type."""
         xp, d = namespace(kernels.mean), kernels.mean.shape[1]
-        # no row comes near a kernel beyond this bound, or tells one narrower than that from a point: the rows' type must hold
+        # no row comes near a kernel beyond this bound, or tells one narrower than that from a
+        # point: the rows' type must hold
         # them, and squares of distances to the farthest rows
         bound, narrow = 1e3 * max_abs_value(eps), 3e-6 * max_abs_value(eps)
         kernels = Kernels(clip(kernels.mean, -bound, bound), kernels.covariance)
@@ -295,7 +317,9 @@ class Gaussian(Kernel):
         )
 
     def one_by_one(self, d: int) -> bool:
-        """Whether every kernel of d features is guarded, wherever it lies, and there are no squares among the features."""
+        """Whether every kernel of d features is guarded, wherever it lies, and there are no squares
+        among the features.
+        """
         return False
 
     def without(self, guarded: tuple[int, ...], a: Array) -> Array:
@@ -308,21 +332,26 @@ class Gaussian(Kernel):
         return namespace(slope).concat([slope, -0.5 * self.dual(precision)], axis=1)
 
     def _guarded(self, kernels: Kernels, precision: Array, eps: float) -> tuple[int, ...]:
-        """|mean|' |precision| |mean| times the rounding is what cancellation can cost of a kernel's variance.
+        """|mean|' |precision| |mean| times the rounding is what cancellation can cost of a kernel's
+        variance.
 
-        What lies about the mean cancels as well, in kernels much longer than they are wide: `elongation`.
+        What lies about the mean cancels as well, in kernels much longer than they are wide:
+        `elongation`.
         """
         xp = namespace(precision)
         size = xp.abs(kernels.mean)
         far = xp.sum(size * self.apply(xp.abs(precision), size), axis=1)
-        # this one costs digits of a log-density, not of a variance: float32 may lose 1e-2, float64 1e-4
+        # this one costs digits of a log-density, not of a variance: float32 may lose 1e-2, float64
+        # 1e-4
         loss = eps * (far + 1e-2 * self.elongation(precision, kernels.covariance))
         # float32 rows carry no more than some 1e-5 of a variance themselves
         limit = self.guard if self.guard is not None else 1e-6 if eps < 1e-10 else 1e-4
         return tuple(j for j, over in enumerate(loss > limit) if bool(over))
 
     def elongation(self, precision: Array, covariance: Array) -> Array | float:
-        """How many times more the terms of a row's squared distance add up to than the distance itself, (M,)."""
+        """How many times more the terms of a row's squared distance add up to than the distance
+        itself, (M,).
+        """
         return 0.0  # terms of one sign do not cancel
 
     def log_density(self, natural_params: GaussianNaturalParams, x: Array) -> Array:
@@ -358,7 +387,9 @@ class Gaussian(Kernel):
         return namespace(away).sum(away * self.apply(precision, away), axis=2)
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
-        """phi @ responsibility', (..., M); the last rows of `phi` are the features of `x`, whatever stands before them."""
+        """phi @ responsibility', (..., M); the last rows of `phi` are the features of `x`, whatever
+        stands before them.
+        """
         return feature_sums(phi, responsibility)
 
     def moments(
@@ -388,7 +419,9 @@ class Gaussian(Kernel):
     def exact_moments(
         self, natural_params: GaussianNaturalParams, j: int, x: Array, responsibility: Array
     ) -> tuple[Array, Array]:
-        """First and flat second moments of one kernel about its mean, (d,) and (S,), from the rows that count."""
+        """First and flat second moments of one kernel about its mean, (d,) and (S,), from the rows
+        that count.
+        """
         rows = rows_that_count(responsibility)
         if rows is not None:
             x, responsibility = x[rows, :], responsibility[rows]
@@ -400,14 +433,18 @@ class Gaussian(Kernel):
         return self.square(away.T) @ responsibility
 
     def moment_origin(self, natural_params: GaussianNaturalParams) -> Array:
-        """The points about which `moments` were taken: the origin, or a guarded kernel's mean, (M, d)."""
+        """The points about which `moments` were taken: the origin, or a guarded kernel's mean, (M,
+        d).
+        """
         mean = natural_params.kernels.mean
         return mean - self.without(natural_params.guarded, mean)
 
     def estimate(
         self, moments: Moments, moment_origin: Array, prior: PriorStatistics | None = None
     ) -> Kernels:
-        """(35), (36): the most likely kernels, from moments about `moment_origin` and what a prior adds to them."""
+        """(35), (36): the most likely kernels, from moments about `moment_origin` and what a prior
+        adds to them.
+        """
         xp, prior = namespace(moment_origin), PriorStatistics() if prior is None else prior
         n_rows = xp.sum(moments.mass, axis=1)
         mass, first = n_rows + prior.mass, moments.first + prior.first
@@ -416,13 +453,17 @@ class Gaussian(Kernel):
         return Kernels(moment_origin + step, self.covariances(second, n_rows, prior.count))
 
     def covariances(self, second: Array, mass: Array, count: float) -> Array:
-        """Covariances at or above the floor from flat scatters (M, S) of `mass` (M,) and `count` more rows."""
+        """Covariances at or above the floor from flat scatters (M, S) of `mass` (M,) and `count`
+        more rows.
+        """
         xp, d = namespace(second), self.floor.shape[0]
         found = self.unflatten(second / (self.pool_moments(mass[:, None]) + count), d)
         return xp.reshape(self.apply_floor(found), self.shape(mass.shape[0], d))
 
     def log_prior(self, kernels: Kernels, prior: PriorStatistics) -> float:
-        """log p(x|j) summed over the rows that `prior` stands for, about the origin, up to a constant."""
+        """log p(x|j) summed over the rows that `prior` stands for, about the origin, up to a
+        constant.
+        """
         xp = namespace(kernels.mean)
         precision, log_size = self.precision(kernels.covariance)
         mass = prior.mass + xp.zeros_like(kernels.mean[:, 0])
@@ -433,7 +474,8 @@ class Gaussian(Kernel):
 
     def _shift(self, mass: Array, first: Array, step: Array) -> Array:
         """sum r (z - step)(z - step)' - sum r z z', flat, as `pool_moments` leaves it."""
-        # mass * step^2 - 2 * first * step, as a difference of two squares so that one feature map serves
+        # mass * step^2 - 2 * first * step, as a difference of two squares so that one feature map
+        # serves
         middle = (
             first / namespace(mass).where(mass > 0, mass, namespace(mass).ones_like(mass))[:, None]
         )
@@ -442,7 +484,9 @@ class Gaussian(Kernel):
     def with_pseudocounts(
         self, moments: Moments, moment_origin: Array, vanished: Array, kernels: Kernels, mass: float
     ) -> Moments:
-        """Moments in which the `vanished` kernels (M,) have a trace of `mass` that keeps them as they are."""
+        """Moments in which the `vanished` kernels (M,) have a trace of `mass` that keeps them as
+        they are.
+        """
         xp, away, gone = namespace(moment_origin), kernels.mean - moment_origin, vanished[:, None]
         still = mass * (self.flat(kernels.covariance) + self.square(away.T).T)
         second = moments.second
@@ -459,7 +503,7 @@ class Gaussian(Kernel):
         second = self.pool_moments(xp.concat([part.second for part in parts]))
         return Moments(mass, xp.concat([part.first for part in parts]), second)
 
-    # -- coordinates ----------------------------------------------------------------------------------------------
+    # -- coordinates -------------------------------------------------------------------------------
 
     def coordinates(self, kernels: Kernels) -> Array:
         xp = namespace(kernels.mean)
@@ -480,7 +524,9 @@ class Gaussian(Kernel):
         )
 
     def pullback(self, kernels: Kernels, moments: Moments, moment_origin: Array) -> Array:
-        """d/d mean_j = precision_j (first_j - mass_j mean_j); the covariances follow from the scatter about the means."""
+        """d/d mean_j = precision_j (first_j - mass_j mean_j); the covariances follow from the
+        scatter about the means.
+        """
         xp = namespace(kernels.mean)
         mass = xp.sum(moments.mass, axis=1)
         return self._pullback(
@@ -520,7 +566,7 @@ class Gaussian(Kernel):
         by_covariance = self.covariance_pullback(kernels.covariance, scatter, count)
         return xp.concat([xp.reshape(by_mean, (-1,)), by_covariance])
 
-    # -- kernels as such ------------------------------------------------------------------------------------------
+    # -- kernels as such ---------------------------------------------------------------------------
 
     def n_parameters(self, n_kernels: int, d: int) -> int:
         return n_kernels * d + self.n_covariance_parameters(n_kernels, d)
@@ -541,7 +587,9 @@ class Gaussian(Kernel):
         )
 
     def place(self, groups: list[tuple[Array, Array, Array]]) -> Kernels:
-        """Each kernel has the width of its group; where a group has none (every row is a center), that of all groups."""
+        """Each kernel has the width of its group; where a group has none (every row is a center),
+        that of all groups.
+        """
         mean = namespace(groups[0][0]).concat([centers for centers, _, _ in groups])
         xp, (n_kernels, d) = namespace(mean), mean.shape
         scatters = [
@@ -586,7 +634,9 @@ class Gaussian(Kernel):
     def given(
         self, kernels: Kernels, known: list[int], rest: list[int], x: Array
     ) -> tuple["Gaussian", Kernels]:
-        """The family and the kernels of the `rest` of the features given values x of the `known` ones."""
+        """The family and the kernels of the `rest` of the features given values x of the `known`
+        ones.
+        """
         return self.marginal(
             kernels, rest
         )  # where features are independent, what is known says nothing
@@ -617,7 +667,9 @@ class Gaussian(Kernel):
         return Kernels(frame.outside(kernels.mean), self.rescaled(kernels.covariance, frame.unit))
 
     def _raise_to_floor(self, variance: Array, floor: Array) -> Array:
-        """Variances (M, ...) at or above `floor`, or the error that names the kernel and feature without width."""
+        """Variances (M, ...) at or above `floor`, or the error that names the kernel and feature
+        without width.
+        """
         xp = namespace(variance)
         variance = xp.maximum(variance, floor)
         if not variance.shape[1]:  # among categories there may be no number
@@ -629,7 +681,8 @@ class Gaussian(Kernel):
 
 
 class IndependentFeatures(Observed):
-    r"""Kernels whose features are independent of each other, beside rows with missing cells: marks of these are features too.
+    r"""Kernels whose features are independent of each other, beside rows with missing cells: marks
+    of these are features too.
 
     .. math:: \log p(x_{known} \mid j) = \text{offset}_j + \text{weight}_j \cdot \phi(x)
         - \sum_{i\ \text{missing}} \log N(0;\, \mu_{ji}, v_{ji})

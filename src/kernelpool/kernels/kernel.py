@@ -2,10 +2,11 @@ r"""What a kernel family is to networks, penalties and starts.
 
 .. math:: \log p(x \mid j) = \text{offset}_j + \text{weight}_j \cdot \phi(x) + \text{common}(x)
 
-A family is an exponential family: a feature map :math:`\phi`, natural parameters for every set of kernels, and the way back
-from sums of features, weighted by responsibility, to the most likely kernels. With these the log-densities of all kernels are
-one matrix product, and so are the sums from which they are estimated. The parameters of M kernels are a frozen record of
-arrays that the family defines; nothing outside the family looks into it.
+A family is an exponential family: a feature map :math:`\phi`, natural parameters for every set of
+kernels, and the way back from sums of features, weighted by responsibility, to the most likely
+kernels. With these the log-densities of all kernels are one matrix product, and so are the sums
+from which they are estimated. The parameters of M kernels are a frozen record of arrays that the
+family defines; nothing outside the family looks into it.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +24,9 @@ Natural = Any
 """Its `NaturalParams`, or the extension of them that the family defines."""
 
 Prior = Any
-"""The record of what penalties add to a family's statistics: `PriorStatistics` in the Gaussian families."""
+"""The record of what penalties add to a family's statistics: `PriorStatistics` in the Gaussian
+families.
+"""
 
 
 @record
@@ -35,36 +38,46 @@ class NaturalParams:
     offset: Array
     """(M,)."""
     guarded: tuple[int, ...]
-    """The kernels for which that sum would cancel; `Kernel.correct` computes them in another way."""
+    """The kernels for which that sum would cancel; `Kernel.correct` computes them in another
+    way.
+    """
 
 
 @record
 class KernelSums(Sums):
-    """Sums over rows, weighted by responsibility, from which kernels are estimated; a family adds its own to the mass."""
+    """Sums over rows, weighted by responsibility, from which kernels are estimated; a family adds
+    its own to the mass.
+    """
 
     mass: Array
     """By kernel and class, (M, K)."""
 
 
 class Observed(ABC):
-    """What kernels say of the rows of one block by the cells that are known: the others are integrated out."""
+    """What kernels say of the rows of one block by the cells that are known: the others are
+    integrated out.
+    """
 
     log_density: Array
     """log p(known cells|j), (M, n)."""
 
     @abstractmethod
     def moments(self, mass: Array, responsibility: Array) -> Any:
-        """The `KernelSums` of the block, each missing cell as kernel j expects it given the cells that are known.
+        """The `KernelSums` of the block, each missing cell as kernel j expects it given the cells
+        that are known.
 
-        `mass` is by kernel and class. Responsibilities (M, n) may be negative: with signed ones these moments are the gradient
-        of `log_density` by the natural parameters (Fisher's identity), as those of complete rows are.
+        `mass` is by kernel and class. Responsibilities (M, n) may be negative: with signed ones
+        these moments are the gradient of `log_density` by the natural parameters (Fisher's
+        identity), as those of complete rows are.
         """
 
     @abstractmethod
     def fill(self, share: Array, noise: Array | None = None) -> Array:
-        """The rows with their missing cells filled, (n, d): by what each kernel expects of them, weighted by `share` (M, n).
+        """The rows with their missing cells filled, (n, d): by what each kernel expects of them,
+        weighted by `share` (M, n).
 
-        With standard normal `noise` (n, d) each kernel draws them instead; a share is then one for one kernel of each row.
+        With standard normal `noise` (n, d) each kernel draws them instead; a share is then one for
+        one kernel of each row.
         """
 
 
@@ -75,11 +88,13 @@ class Kernel(ABC):
     equivariant: ClassVar[bool] = True
     """Whether the family is closed under scaling the features one by one."""
     scaled: ClassVar[str | None] = None
-    """Of one that is not: the family that its kernels are of once features are scaled one by one, see `out_of`."""
+    """Of one that is not: the family that its kernels are of once features are scaled one by one,
+    see `out_of`.
+    """
     looks_up: ClassVar[bool] = False
     """Whether log-densities have a part that `look_up` finds in tables, beside the features."""
 
-    # -- the model ------------------------------------------------------------------------------------------------
+    # -- the model ---------------------------------------------------------------------------------
 
     @abstractmethod
     def n_features(self, d: int) -> int:
@@ -96,7 +111,8 @@ class Kernel(ABC):
         return out
 
     def factors(self, block: Block) -> tuple[Array, tuple[tuple[int, int], ...]] | None:
-        """The features as products of two columns each: columns (c, n), and for each feature the two it is made of.
+        """The features as products of two columns each: columns (c, n), and for each feature the
+        two it is made of.
 
         The column c, past the last one, stands for one. None where features are more than that.
         """
@@ -111,20 +127,27 @@ class Kernel(ABC):
         """log p(x|j), (M, n)."""
 
     def common(self, natural_params: Natural, x: Array) -> Array | float:
-        """The part of log p(x|j) that is the same for every kernel and left out of the features, (n,)."""
+        """The part of log p(x|j) that is the same for every kernel and left out of the features,
+        (n,).
+        """
         return 0.0
 
     def correct(self, log_joint: Array, natural_params: Natural, x: Array, constant: Array) -> None:  # noqa: B027
-        """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`, into `log_joint`."""
+        """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`,
+        into `log_joint`.
+        """
 
     def look_up(self, natural_params: Natural, x: Array, of: Array | None = None) -> Array:
-        """What is added to offset + weight . features(x), (M, n), where the family `looks_up`; of some kernels, (m, n)."""
+        """What is added to offset + weight . features(x), (M, n), where the family `looks_up`; of
+        some kernels, (m, n).
+        """
         raise NotImplementedError
 
     def observe(self, natural_params: Natural, block: Block) -> Observed:
         """The kernels beside a block whose rows have missing cells."""
         raise KernelpoolError(
-            f"X has missing values, and the kernel family {self.name!r} does not say how they are integrated out: "
+            f"X has missing values, and the kernel family {self.name!r} does not say how they are "
+            f"integrated out: "
             f"define its `observe`, or impute them first."
         )
 
@@ -132,11 +155,12 @@ class Kernel(ABC):
     def log_peak(self, kernels: Parameters) -> Array:
         """The largest value of log p(x|j), (M,)."""
 
-    # -- estimation -----------------------------------------------------------------------------------------------
+    # -- estimation --------------------------------------------------------------------------------
 
     @abstractmethod
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
-        """phi @ responsibility', (..., M); the last rows of `phi` are the features of `x`, whatever stands before them.
+        """phi @ responsibility', (..., M); the last rows of `phi` are the features of `x`, whatever
+        stands before them.
 
         Responsibilities may be negative. A family that `looks_up` adds rows for what it counts.
         """
@@ -155,7 +179,9 @@ class Kernel(ABC):
     def with_pseudocounts(
         self, moments: Any, moment_origin: Array, vanished: Array, kernels: Parameters, mass: float
     ) -> Any:
-        """Moments in which the `vanished` kernels (M,) have a trace of `mass` that keeps them as they are."""
+        """Moments in which the `vanished` kernels (M,) have a trace of `mass` that keeps them as
+        they are.
+        """
 
     @abstractmethod
     def concat_moments(self, parts: tuple[Any, ...], mass: Array) -> Any:
@@ -165,9 +191,11 @@ class Kernel(ABC):
     def estimate(
         self, moments: Any, moment_origin: Array, prior: Prior | None = None
     ) -> Parameters:
-        """The most likely kernels, from moments about `moment_origin` and what a prior adds to them."""
+        """The most likely kernels, from moments about `moment_origin` and what a prior adds to
+        them.
+        """
 
-    # -- coordinates ----------------------------------------------------------------------------------------------
+    # -- coordinates -------------------------------------------------------------------------------
 
     @abstractmethod
     def coordinates(self, kernels: Parameters) -> Array:
@@ -179,12 +207,13 @@ class Kernel(ABC):
 
     @abstractmethod
     def pullback(self, kernels: Parameters, moments: Any, moment_origin: Array) -> Array:
-        """Gradient by `coordinates`, (C,), of sum_jn s_jn log p(x_n|j), from the moments with s in place of responsibility.
+        """Gradient by `coordinates`, (C,), of sum_jn s_jn log p(x_n|j), from the moments with s in
+        place of responsibility.
 
         These moments are the gradient by the natural parameters: `pullback` is the chain rule.
         """
 
-    # -- kernels as such ------------------------------------------------------------------------------------------
+    # -- kernels as such ---------------------------------------------------------------------------
 
     @abstractmethod
     def n_parameters(self, n_kernels: int, d: int) -> int:
@@ -196,7 +225,9 @@ class Kernel(ABC):
 
     @abstractmethod
     def move(self, kernels: Parameters, to: dict[int, Array], *, reset: bool = False) -> Parameters:
-        """The kernels with some moved to rows (d,); `reset` gives those the mean shape of all kernels."""
+        """The kernels with some moved to rows (d,); `reset` gives those the mean shape of all
+        kernels.
+        """
 
     def embed(self, x: Array) -> Array:
         """Rows as starts see them, (n, e): in a space in which distances mean something."""
@@ -206,18 +237,24 @@ class Kernel(ABC):
     def place(self, groups: list[tuple[Array, Array, Array]]) -> Parameters:
         """First kernels, group after group.
 
-        A group is the centers of its kernels (m, e), the deviations of its rows from the points they belong to (n, e), both
-        in the space of `embed`, and the weights of its rows (n,): kernels are as wide as the rows of their group on average.
+        A group is the centers of its kernels (m, e), the deviations of its rows from the points
+        they belong to (n, e), both in the space of `embed`, and the weights of its rows (n,):
+        kernels are as wide as the rows of their group on average.
         """
 
     def tempered(self, kernels: Parameters, beta: float) -> Parameters:
-        """The kernels whose densities are those of `kernels` to the power of `beta`, but for a constant."""
+        """The kernels whose densities are those of `kernels` to the power of `beta`, but for a
+        constant.
+        """
         raise KernelpoolError(
-            f"Conditional training needs kernels to the power of beta; the family {self.name!r} has none."
+            f"Conditional training needs kernels to the power of beta; the family {self.name!r} "
+            f"has none."
         )
 
     def shrunk(self, kernels: Parameters, share: Array, strength: float) -> Parameters:
-        """The kernels with shapes nearer to what all of them have in common; `share` (M,) is the weight of each."""
+        """The kernels with shapes nearer to what all of them have in common; `share` (M,) is the
+        weight of each.
+        """
         return kernels
 
     @abstractmethod
@@ -240,9 +277,12 @@ class Kernel(ABC):
     def into(self, kernels: Parameters, frame: Frame, *, stretched: bool = False) -> Parameters:
         """Kernels given in the units of the data, in the frame.
 
-        With `stretched`, in a frame with a unit for each feature: those given are of the family `scaled`.
+        With `stretched`, in a frame with a unit for each feature: those given are of the family
+        `scaled`.
         """
 
     @abstractmethod
     def out_of(self, kernels: Parameters, frame: Frame, *, stretched: bool = False) -> Parameters:
-        """Kernels of the frame, in the units of the data; with `stretched`, of the family `scaled`."""
+        """Kernels of the frame, in the units of the data; with `stretched`, of the family
+        `scaled`.
+        """

@@ -1,6 +1,7 @@
 r"""Full Gaussians of rows with missing cells.
 
-Little & Rubin, "Statistical analysis with missing data", 2nd edition, 2002, sections 7.4.2 (the sweep operator) and 11.2.
+Little & Rubin, "Statistical analysis with missing data", 2nd edition, 2002, sections 7.4.2 (the
+sweep operator) and 11.2.
 
 With o the cells that are known and h those that are missing, kernel j expects
 
@@ -9,15 +10,18 @@ With o the cells that are known and h those that are missing, kernel j expects
     \hat x_h = \mu_h + \Sigma_{ho} \Sigma_{oo}^{-1} (x_o - \mu_o), \qquad
     \text{cov}(x_h \mid x_o) = \Sigma_{hh} - \Sigma_{ho} \Sigma_{oo}^{-1} \Sigma_{oh}
 
-Both depend on the row through its pattern alone, and :math:`\hat x` is affine in :math:`x_o`. So the rows of a pattern are two
-matrix products, as complete rows are, and what is left to do is small: matrices of d x d for every pattern and kernel.
+Both depend on the row through its pattern alone, and :math:`\hat x` is affine in :math:`x_o`. So
+the rows of a pattern are two matrix products, as complete rows are, and what is left to do is
+small: matrices of d x d for every pattern and kernel.
 
 =================================  =============  =======================================================================
 here                               shape          meaning
 =================================  =============  =======================================================================
-``swept``                          (G, M, d, d)   :math:`\Sigma` swept on the known features: :math:`-\Sigma_{oo}^{-1}`,
+``swept``                          (G, M, d, d)   :math:`\Sigma` swept on the known features:
+:math:`-\Sigma_{oo}^{-1}`,
                                                   :math:`\Sigma_{ho} \Sigma_{oo}^{-1}` and the conditional covariance
-``known``, ``unknown``             (G, 1, d)      one where a pattern has a cell, and where it has not
+``known``, ``unknown``             (G, 1, d)      one where a pattern has a cell, and where it has
+not
 =================================  =============  =======================================================================
 
 Tied kernels have one matrix a pattern, (G, 1, d, d).
@@ -35,7 +39,9 @@ CHUNK = 1 << 17
 """Numbers in the matrices of the patterns that are swept at once: they should fit the caches."""
 
 KEEP = 1 << 24
-"""Numbers in the matrices of all patterns of a block that are kept from the E-step to the moments; else they are made twice."""
+"""Numbers in the matrices of all patterns of a block that are kept from the E-step to the moments;
+else they are made twice.
+"""
 
 
 @record
@@ -53,7 +59,9 @@ class Swept:
 
 
 def sweep(covariance: Array, patterns: Array) -> tuple[Array, Array]:
-    """Covariances (M, d, d) swept on the features that each pattern (G, d) has, (G, M, d, d), and log |S_oo|, (G, M)."""
+    """Covariances (M, d, d) swept on the features that each pattern (G, d) has, (G, M, d, d), and
+    log |S_oo|, (G, M).
+    """
     xp, (n_patterns, d), n_kernels = namespace(covariance), patterns.shape, covariance.shape[0]
     # patterns and kernels along the last axis, where memory runs
     a = (
@@ -165,8 +173,8 @@ class Patterns(Observed):
             self.log_density[:, span] = weight[g, ...] @ self.phi[:, span]
 
     def _regression(self, part: Swept, about: Array) -> tuple[Array, Array, Array]:
-        """Slopes (G, M, d, d), constants (G, M, d) and covariances (G, M, d, d) of the missing cells given the known
-        ones; rows are taken from the points `about` (M, d).
+        """Slopes (G, M, d, d), constants (G, M, d) and covariances (G, M, d, d) of the missing
+        cells given the known ones; rows are taken from the points `about` (M, d).
         """
         unknown, away = 1 - part.known, self.mean - about
         slope = part.matrix * (unknown[..., :, None] * part.known[..., None, :])
@@ -213,7 +221,9 @@ class Patterns(Observed):
         return out
 
     def _sums(self, part: Swept, responsibility: Array) -> Array:
-        """Responsibility times (x, 1)(x, 1)' summed over the rows of each pattern, missing cells zero, (G, M, d + 1, d + 1)."""
+        """Responsibility times (x, 1)(x, 1)' summed over the rows of each pattern, missing cells
+        zero, (G, M, d + 1, d + 1).
+        """
         xp, d = namespace(self.mean), self.mean.shape[1]
         flat = xp.stack(
             [self.phi[:, span] @ responsibility[:, span].T for span in part.spans]

@@ -2,9 +2,10 @@ r"""Gaussians over numbers times tables of probabilities over categories.
 
 .. math:: p(x \mid j) = N(x_{numbers};\, \mu_j, \Sigma_j) \prod_g \theta_{jg}(w_g)
 
-A category stands in x as its code, 0 to L - 1; the last code is any other value. Its log-probability
-is looked up in the table of the kernel, and its moments are weighted counts: no array of rows times
-levels is ever made, however many levels there are. A missing cell leaves its factor out.
+A category stands in x as its code, 0 to L - 1; the last code is any other value. Its
+log-probability is looked up in the table of the kernel, and its moments are weighted counts: no
+array of rows times levels is ever made, however many levels there are. A missing cell leaves its
+factor out.
 
 =======================  ===============  ======  ==================================================
 in the formula           here             shape   meaning
@@ -207,7 +208,9 @@ class Product(Kernel):
         return namespace(x).concat([as_float64(found), self._counts(x, responsibility).T])
 
     def _counts(self, x: Array, responsibility: Array, known: Array | None = None) -> Array:
-        """Responsibility summed by level, (M, W), over the rows in which each cell is known (n, G)."""
+        """Responsibility summed by level, (M, W), over the rows in which each cell is known (n,
+        G).
+        """
         counts = [
             counts_of_codes(
                 responsibility if known is None else responsibility * known[:, g],
@@ -263,7 +266,9 @@ class Product(Kernel):
         return self._with(found, self.normalized(counts))
 
     def _spread_evenly(self, like: Array) -> Array:
-        """What the prior counts of each level, (W,): `strength` rows over the levels of its column."""
+        """What the prior counts of each level, (W,): `strength` rows over the levels of its
+        column.
+        """
         each = [max(self.strength, 1e-9) / n for n in self.levels for _ in range(n)]
         return namespace(like).asarray(each, dtype=like.dtype, device=device(like))
 
@@ -370,7 +375,9 @@ class Product(Kernel):
     def given(
         self, kernels: ProductKernels, known: list[int], rest: list[int], x: Array
     ) -> tuple["Kernel", Kernels]:
-        """The family and the kernels of the `rest` of the columns given values x of the `known` ones."""
+        """The family and the kernels of the `rest` of the columns given values x of the `known`
+        ones.
+        """
         numbers = [self.numbers.index(i) for i in rest if i in self.numbers]
         at = [(self.numbers.index(i), place) for place, i in enumerate(known) if i in self.numbers]
         values = self._take(x, [place for _, place in at])

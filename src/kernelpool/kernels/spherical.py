@@ -1,4 +1,6 @@
-r"""Spherical Gaussians: one variance a kernel, :math:`\Sigma_j = \sigma_j^2 I` (Titsias & Likas 2001, (39))."""
+r"""Spherical Gaussians: one variance a kernel, :math:`\Sigma_j = \sigma_j^2 I` (Titsias & Likas
+2001, (39)).
+"""
 
 from ..arrays import Array, empty, namespace, sum_squares_into
 from ..rows import Block, Frame

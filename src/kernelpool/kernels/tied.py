@@ -6,7 +6,9 @@ from .gaussian import GaussianNaturalParams, Kernels, Moments
 
 
 class Tied(Full):
-    """phi(x) = x: the square of x weighs the same in every kernel and cancels; covariance (d, d)."""
+    """phi(x) = x: the square of x weighs the same in every kernel and cancels; covariance (d,
+    d).
+    """
 
     name = "tied"
 

@@ -1,6 +1,7 @@
 r"""Competitive mixture of simple neurons.
 
-Sridharan, Beal & Govindaraju, "Competitive mixtures of simple neurons", ICPR 2006, equations (1)-(5).
+Sridharan, Beal & Govindaraju, "Competitive mixtures of simple neurons", ICPR 2006, equations
+(1)-(5).
 
 .. math::
 
@@ -22,15 +23,17 @@ Deviations from the paper. What (5) follows is the slope of
 
 .. math:: \text{cost} = \tfrac12 \sum_{ij} Q_i(j) (t_i - f_{ij})^2 + \tfrac{\beta}{2} \sum_{j<l} \cos^2(w_j, w_l)
 
-which is (2) with the repulsion counted once, not once a row, and everything divided by alpha. Our default takes that at its
-word: the objective is the log-likelihood without repulsion less alpha times the repulsion, every sweep raises it, and the
-E-step leaves the repulsion out. `repel_rows` puts it back, as (3) is printed; the objective is then the printed one, which (5)
-need not raise. The exponent before section 3.1 has lost the minus of its second term.
+which is (2) with the repulsion counted once, not once a row, and everything divided by alpha. Our
+default takes that at its word: the objective is the log-likelihood without repulsion less alpha
+times the repulsion, every sweep raises it, and the E-step leaves the repulsion out. `repel_rows`
+puts it back, as (3) is printed; the objective is then the printed one, which (5) need not raise.
+The exponent before section 3.1 has lost the minus of its second term.
 
-Ours: more than two classes (each neuron a softmax, half the squared distance of outputs and classes in place of the square);
-the paper's wishes, a density that weights a neuron near its rows (`kernel`) and neurons with a margin (`Margin`);
-and a decay of the weights, because cosines do not see how long they are and separable rows would let them grow for ever.
-`repel_bias` is section 5's link to margins: (5) with its second term for the bias alone, a rule and no longer the slope of a
+Ours: more than two classes (each neuron a softmax, half the squared distance of outputs and classes
+in place of the square); the paper's wishes, a density that weights a neuron near its rows
+(`kernel`) and neurons with a margin (`Margin`); and a decay of the weights, because cosines do not
+see how long they are and separable rows would let them grow for ever. `repel_bias` is section 5's
+link to margins: (5) with its second term for the bias alone, a rule and no longer the slope of a
 cost.
 """
 
@@ -114,10 +117,12 @@ Cost = Callable[[Array], tuple[float, Array]]
 """Weights (M, C, d + 1) -> the cost and its slope."""
 
 Solver = Callable[[Cost, Array, tuple[float, Array]], tuple[Array, float | None]]
-"""(cost, first weights, cost and slope there) -> better weights and, where it is known, their cost."""
+"""(cost, first weights, cost and slope there) -> better weights and, where it is known, their
+cost.
+"""
 
 
-# -- neurons ------------------------------------------------------------------------------------------------------------
+# -- neurons ---------------------------------------------------------------------------------------
 
 
 class Neuron(ABC):
@@ -163,13 +168,17 @@ class Softmax(Neuron):
 
 
 class Margin(Neuron):
-    """f = (1 + z) / 2 within [0, 1]: errors count until z is at least one on the right side (squared hinge)."""
+    """f = (1 + z) / 2 within [0, 1]: errors count until z is at least one on the right side
+    (squared hinge).
+    """
 
     def output(self, activation: Array) -> Array:
         return namespace(activation).clip(0.5 + 0.5 * activation, min=0.0, max=1.0)
 
     def misfit(self, activation: Array, target: Array) -> tuple[Array, Array]:
-        """(max(0, 1 - s z) / 2)² with s = ±1, (half the sum over classes of it), and the slope of half of it."""
+        """(max(0, 1 - s z) / 2)² with s = ±1, (half the sum over classes of it), and the slope of
+        half of it.
+        """
         xp = namespace(activation)
         side = 2 * target - 1
         short = xp.clip(0.5 - 0.5 * side * activation, min=0.0)
@@ -177,7 +186,7 @@ class Margin(Neuron):
         return share * xp.sum(short * short, axis=1), (-0.5 * share) * side * short
 
 
-# -- the network --------------------------------------------------------------------------------------------------------
+# -- the network -----------------------------------------------------------------------------------
 
 
 class Competitive:
@@ -208,10 +217,12 @@ class Competitive:
             solver,
         )
 
-    # -- training -------------------------------------------------------------------------------------------------
+    # -- training ----------------------------------------------------------------------------------
 
     def sweep(self, rows: Rows, params: NeuronParams) -> tuple[NeuronParams, float]:
-        """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
+        """One E-step and one M-step: better parameters, and the objective a row of the given
+        ones.
+        """
         e_step_params = self.e_step_params(params, rows.eps)
         totals = rows.total(self.e_step, e_step_params)
         belief = 0.0 if self.repel_rows else -self.precision * self.penalty(params.weight)
@@ -251,7 +262,9 @@ class Competitive:
         return NeuronTotals(weight @ log_evidence, xp.sum(weight), mass, misfit, moments, sums)
 
     def refit(self, block: Block, e_step_params: NeuronEStepParams, weight: Array) -> Misfit:
-        """The rows' part of the cost at new weights (M * C, d + 1), with the responsibilities of `e_step_params`."""
+        """The rows' part of the cost at new weights (M * C, d + 1), with the responsibilities of
+        `e_step_params`.
+        """
         error, _ = self._misfit(block, e_step_params.weight)
         responsibility, _ = self._responsibility(block, e_step_params, error)
         return _weighed(block, responsibility, *self._misfit(block, weight))
@@ -289,7 +302,9 @@ class Competitive:
         return NeuronParams(weight, mixing, better.kernels, bound / float(totals.weight))
 
     def _cost(self, misfit: Misfit, weight: Array) -> tuple[float, Array]:
-        """Half the squared error and the penalty; and the slope, which is (5) less its sign and learning rate."""
+        """Half the squared error and the penalty; and the slope, which is (5) less its sign and
+        learning rate.
+        """
         penalty, slope = self._belief(weight)
         return float(misfit.error) + penalty, namespace(weight).reshape(
             misfit.slope, weight.shape
@@ -332,7 +347,7 @@ class Competitive:
             )
         return kernel.estimate(moments, moment_origin)
 
-    # -- one block ------------------------------------------------------------------------------------------------
+    # -- one block ---------------------------------------------------------------------------------
 
     def _activation(self, block: Block, weight: Array) -> Array:
         """w . (x, 1), (M, C, n), from weights (M * C, d + 1)."""
@@ -375,7 +390,7 @@ class Competitive:
         kernel, width = self.kernel, self.kernel.n_features(block.x.shape[1])
         return block.once(("features", kernel.name), lambda block: kernel.features(block.x), width)
 
-    # -- prediction -----------------------------------------------------------------------------------------------
+    # -- prediction --------------------------------------------------------------------------------
 
     def probability(self, block: Block, e_step_params: NeuronEStepParams) -> Array:
         """sum_j pi_j f(x; w_j), (n, K); where neurons have a place, pi_j is P(j|x)."""
@@ -427,7 +442,8 @@ class GradientStep:
 
 
 def repelled(weight: Array) -> tuple[Array, Array]:
-    """sum_l cos²(w_j, w_l) over the other neurons, (M,), and the second term of (5) less eta beta, (M, C, d + 1).
+    """sum_l cos²(w_j, w_l) over the other neurons, (M,), and the second term of (5) less eta beta,
+    (M, C, d + 1).
 
     Of more than two classes, cosines are taken class by class and half of their sum counts.
     """
@@ -472,7 +488,9 @@ def _weighed(block: Block, responsibility: Array, error: Array, slope: Array) ->
 
 
 def _expected(totals: NeuronTotals, e_step_params: NeuronEStepParams) -> float:
-    """Sum of responsibility * log(pi_j p(x|j)): linear in the sums over rows, whatever the parameters."""
+    """Sum of responsibility * log(pi_j p(x|j)): linear in the sums over rows, whatever the
+    parameters.
+    """
     xp = namespace(totals.mass)
     if e_step_params.natural_params is None:
         return float(xp.sum(totals.mass * e_step_params.log_mixing))

@@ -17,8 +17,8 @@ paper                here            shape       meaning
 :math:`X`            ``design``      (n, M + 1)  outputs of the kernels for each row
 ===================  ==============  ==========  ==========================================
 
-The hidden layer is a shared-kernel network with one class, that of every row: its E- and M-step, (3)
-and (4), are those of `shared_kernel`. The output layer is one of `readout`.
+The hidden layer is a shared-kernel network with one class, that of every row: its E- and M-step,
+(3) and (4), are those of `shared_kernel`. The output layer is one of `readout`.
 
 Deviations from the paper: :math:`\alpha = 1/N` at the start is a slip for 1/M. The output of a
 kernel is its density (the paper), a Gaussian of height one, or its posterior in the mixture; the
@@ -56,7 +56,9 @@ class Hidden:
         self.kernel, self.activation, self.temperature = kernel, activation, temperature
 
     def log_activation(self, rows: ArrayRows, params: Params) -> np.ndarray:
-        """log p(x|j), or log P(j|x), (n, M), at the temperature: kernels wider by its square root."""
+        """log p(x|j), or log P(j|x), (n, M), at the temperature: kernels wider by its square
+        root.
+        """
         natural_params = self.kernel.natural_params(params.kernels, rows.eps)
         log_density = np.asarray(rows.each(self._log_density, natural_params)) / self.temperature
         if self.activation != "normalized":
@@ -168,8 +170,8 @@ class EMLog:
 
 
 def carried(before: RBFParams, layer: Layer) -> Readout:
-    """The output layer of the sweep before with the same weights in the units of the activation, for
-    the columns of `layer`.
+    """The output layer of the sweep before with the same weights in the units of the activation,
+    for the columns of `layer`.
     """
     readout = before.readout
     factor = np.exp(np.clip(layer.log_unit - before.layer.log_unit, -LARGEST, LARGEST))

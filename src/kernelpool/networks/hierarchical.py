@@ -1,12 +1,14 @@
 r"""Shared kernels split into one subkernel for each class.
 
-Titsias & Likas, "Mixture of experts classification using a hierarchical mixture model", Neural Computation 14(9), 2002.
+Titsias & Likas, "Mixture of experts classification using a hierarchical mixture model", Neural
+Computation 14(9), 2002.
 
 .. math:: p(x \mid C_k) = \sum_j \pi_{jk}\, p(x \mid j, k)
 
-A row is drawn from a source j, a kernel of the shared network; within it each class has a source of its own. The sources
-are found with the kernels shared, and the subkernels from the responsibilities :math:`h_{jk}` that the shared kernels leave
-behind: kernel j as the rows of class k alone would have it.
+A row is drawn from a source j, a kernel of the shared network; within it each class has a source of
+its own. The sources are found with the kernels shared, and the subkernels from the responsibilities
+:math:`h_{jk}` that the shared kernels leave behind: kernel j as the rows of class k alone would
+have it.
 
 ======================  ============  =======================================================================
 paper                   here          meaning
@@ -15,9 +17,10 @@ paper                   here          meaning
 :math:`p(x \mid j, k)`  ``Parts``     one kernel for each pair of a kernel and a class with rows in it
 ======================  ============  =======================================================================
 
-Deviations. A class may have a handful of rows in a kernel, or none: each subkernel starts with `BELIEF` rows' worth of
-belief that it looks like its shared kernel, and a pair with less than a row is left out. What is returned is an ordinary
-network in which no kernel is shared, so everything that is true of networks is true of it.
+Deviations. A class may have a handful of rows in a kernel, or none: each subkernel starts with
+`BELIEF` rows' worth of belief that it looks like its shared kernel, and a pair with less than a row
+is left out. What is returned is an ordinary network in which no kernel is shared, so everything
+that is true of networks is true of it.
 """
 
 from typing import Any, cast
@@ -86,7 +89,9 @@ def split(
 
 
 def _chosen(mass: Array, least: float) -> list[tuple[int, int]]:
-    """Pairs of kernel and class with enough mass, class by class; a class keeps its largest in any case."""
+    """Pairs of kernel and class with enough mass, class by class; a class keeps its largest in any
+    case.
+    """
     xp, (n_kernels, n_classes) = namespace(mass), mass.shape
     largest = [int(xp.argmax(mass[:, k])) for k in range(n_classes)]
     return [
@@ -98,7 +103,9 @@ def _chosen(mass: Array, least: float) -> list[tuple[int, int]]:
 
 
 def _column(mass: Array, k: int, chosen: list[tuple[int, int]]) -> Array:
-    """pi_jk of class k over all chosen pairs; a class without weight has equal shares of its own."""
+    """pi_jk of class k over all chosen pairs; a class without weight has equal shares of its
+    own.
+    """
     xp = namespace(mass)
     mine = xp.asarray([float(c == k) for _, c in chosen], dtype=mass.dtype, device=device(mass))
     column = mine * xp.stack([mass[j, c] for j, c in chosen])

@@ -1,14 +1,16 @@
 r"""Degrees of sharing learned for every kernel and class.
 
-After Titsias & Likas, "Class conditional density estimation using mixtures with constrained component sharing", IEEE
-Transactions on Pattern Analysis and Machine Intelligence 25(7), 2003. What is raised is
+After Titsias & Likas, "Class conditional density estimation using mixtures with constrained
+component sharing", IEEE Transactions on Pattern Analysis and Machine Intelligence 25(7), 2003. What
+is raised is
 
 .. math:: \sum_k \sum_{x \in C_k} \log \sum_j r_{jk}\, \pi_{jk}\, p(x \mid j), \qquad
     \sum_k r_{jk} = 1, \quad \sum_j \pi_{jk} = 1
 
-Each kernel has one unit of attention to give, and the classes compete for it. A class that has most of a kernel's rows gets
-most of its attention, sees the kernel larger, and takes more of its rows; so a kernel ends with one class, unless several lie
-so much alike in it that they cannot be told apart there.
+Each kernel has one unit of attention to give, and the classes compete for it. A class that has most
+of a kernel's rows gets most of its attention, sees the kernel larger, and takes more of its rows;
+so a kernel ends with one class, unless several lie so much alike in it that they cannot be told
+apart there.
 
 ==================  ==================  =======  =====================================================================
 paper               here                shape    meaning
@@ -17,13 +19,15 @@ paper               here                shape    meaning
 :math:`\pi_{jk}`    ``mixing``          (M, K)   weight of kernel j for class k; each column sums to one
 ==================  ==================  =======  =====================================================================
 
-One sweep is the E-step (29) of the shared-kernel network with :math:`\lambda_{jk} = r_{jk}`, its M-step (35)-(37), and
+One sweep is the E-step (29) of the shared-kernel network with :math:`\lambda_{jk} = r_{jk}`, its
+M-step (35)-(37), and
 
 .. math:: r_{jk} = \frac{\sum_{x \in C_k} h_{jk}(x)}{\sum_{k'} \sum_{x \in C_{k'}} h_{jk'}(x)}
 
 which is the share of class k in the rows of kernel j. It is EM, so the objective never falls.
 
-Deviations: rows may have weights or no label, and a penalty may be added, as to any network. As with a fixed
+Deviations: rows may have weights or no label, and a penalty may be added, as to any network. As
+with a fixed
 :math:`\lambda`, the table plays a part in training alone: prediction is (2), with :math:`\pi_{jk}`.
 """
 
@@ -44,7 +48,9 @@ class Learned(Params):
 
 
 def init_sharing(params: Params) -> Learned:
-    """A start: every kernel heeds the classes as they use it, in the shares that the M-step would give."""
+    """A start: every kernel heeds the classes as they use it, in the shares that the M-step would
+    give.
+    """
     xp = namespace(params.mixing)
     use = params.mixing * params.class_prior
     sharing = shares_of_classes(use, xp.ones_like(use) / use.shape[1])
@@ -68,11 +74,13 @@ class LearnedSharing:
         return self.penalty.by_class
 
     def sweep(self, rows: Rows, params: Learned) -> tuple[Learned, float]:
-        """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
+        """One E-step and one M-step: better parameters, and the objective a row of the given
+        ones.
+        """
         better, objective, mass = self.network(params).sweep_and_mass(rows, params)
         return _with(better, shares_of_classes(mass, params.sharing)), objective
 
-    # -- coordinates in which steps may be extrapolated -----------------------------------------------------------
+    # -- coordinates in which steps may be extrapolated --------------------------------------------
 
     def coordinates(self, params: Learned) -> Array:
         """The parameters as one vector; every vector is some network."""
@@ -88,7 +96,7 @@ class LearnedSharing:
         sharing = xp.reshape(coordinates[-n:], like.sharing.shape) ** 2
         return _with(params, shares_of_classes(sharing, like.sharing))
 
-    # -- kernels that have lost their rows ------------------------------------------------------------------------
+    # -- kernels that have lost their rows ---------------------------------------------------------
 
     def empty_kernels(self, params: Learned, class_weight: Array, row_weight: float) -> list[int]:
         """Kernels that account for next to none of the rows."""

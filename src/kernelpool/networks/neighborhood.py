@@ -1,7 +1,7 @@
 r"""The metric in which a Parzen network that leaves each row out tells the classes apart best.
 
-Goldberger, Roweis, Hinton & Salakhutdinov, "Neighbourhood components analysis", Advances in Neural Information Processing
-Systems 17, 2004, equations (1)-(5).
+Goldberger, Roweis, Hinton & Salakhutdinov, "Neighbourhood components analysis", Advances in Neural
+Information Processing Systems 17, 2004, equations (1)-(5).
 
 .. math::
 
@@ -18,8 +18,9 @@ paper               here              shape    meaning
 :math:`\rho`        ``ridge``         scalar   weight of the metric in which the rows come
 ==================  ================  =======  =====================================================================
 
-Deviations: the logarithm of :math:`p_i` (the paper's KL objective (5)) with :math:`\epsilon` inside, so that a row among
-strangers does not decide alone; half the squared distance, as in a Gaussian; the ridge; rows have weights.
+Deviations: the logarithm of :math:`p_i` (the paper's KL objective (5)) with :math:`\epsilon`
+inside, so that a row among strangers does not decide alone; half the squared distance, as in a
+Gaussian; the ridge; rows have weights.
 """
 
 from typing import Any
@@ -35,8 +36,8 @@ def neighborhood_objective(
 ) -> tuple[float, Array]:
     """(5): the mean of log p_i less the ridge, and its gradient, (d, d).
 
-    With rows in the order of their classes, neighbors of the same class are blocks on the diagonal of p_ij, and the matrix
-    need not be looked at more often than a softmax does.
+    With rows in the order of their classes, neighbors of the same class are blocks on the diagonal
+    of p_ij, and the matrix need not be looked at more often than a softmax does.
     """
     xp, (n, d) = namespace(x), x.shape
     order = xp.argsort(codes)
@@ -61,7 +62,8 @@ def neighborhood_objective(
     for block in blocks:
         right[block] = xp.sum(vote[block, block], axis=1) / total[block]
     factor = weight / (xp.sum(weight) * (right + EPSILON) * total)
-    # of the objective by the score of i and j: pull_i vote_ij (1 if the classes are the same, less right_i)
+    # of the objective by the score of i and j: pull_i vote_ij (1 if the classes are the same, less
+    # right_i)
     against = (factor * right)[:, None] * mapped
     toward = -(factor * right)[:, None] * (vote @ mapped) - vote.T @ against
     of_row = -(factor * right * total) - vote.T @ (factor * right)

@@ -18,9 +18,9 @@ paper               here             shape       meaning
 :math:`K(u)`        ``Profile``                  height over the squared distance in radii
 ==================  ===============  ==========  ===================================================
 
-Deviations: several classes, by the largest sum. A row that no kernel covers has no votes; it goes to
-the class of its nearest kernel, which is what a radius that grew until it reached one would give.
-Star-shaped sets, given by their gauges, are in `papers.star_shaped`: any `Profile` may be the
+Deviations: several classes, by the largest sum. A row that no kernel covers has no votes; it goes
+to the class of its nearest kernel, which is what a radius that grew until it reached one would
+give. Star-shaped sets, given by their gauges, are in `papers.star_shaped`: any `Profile` may be the
 `kernel` of a `ParzenClassifier`.
 """
 
@@ -67,7 +67,9 @@ def each_row(
 
 
 class Profile(ABC):
-    """Height of a kernel over the squared distance from its center, in units of the radius; one at the center."""
+    """Height of a kernel over the squared distance from its center, in units of the radius; one at
+    the center.
+    """
 
     noun: ClassVar[str]
     """What one kernel is called."""
@@ -185,7 +187,9 @@ class GaussianProfile(Profile):
         return np.asarray(logsumexp(parts, axis=0))
 
     def heights(self, squared: np.ndarray, radii: list[float]) -> Iterator[np.ndarray]:
-        """Where radius^2 is half of the one two places before, the height is the square of that one."""
+        """Where radius^2 is half of the one two places before, the height is the square of that
+        one.
+        """
         made: list[Any] = []
         for i, radius in enumerate(radii):
             if i > 1 and math.isclose(radii[i - 2] ** 2, 2 * radius**2, rel_tol=1e-9):
@@ -276,7 +280,9 @@ class ParzenParams:
 
 
 def is_narrow(center: np.ndarray, radius: float) -> bool:
-    """Whether a product of rows and centers would lose too much of distances of about the radius."""
+    """Whether a product of rows and centers would lose too much of distances of about the
+    radius.
+    """
     return bool(radius**2 < NARROW * (center**2).sum(axis=1).max(initial=0.0))
 
 
@@ -306,8 +312,8 @@ def _log_sum(x: np.ndarray, profile: Profile, params: ParzenParams, k: int) -> n
 
 
 def _log_gaussian_sum(x: np.ndarray, profile: Profile, params: ParzenParams, k: int) -> np.ndarray:
-    """The same by one product that is the exponent itself; rows so far off that the sum vanishes are
-    done again.
+    """The same by one product that is the exponent itself; rows so far off that the sum vanishes
+    are done again.
     """
     scaled, total = x / params.radius, np.zeros(len(x))
     left = np.column_stack([scaled, -0.5 * (scaled**2).sum(axis=1), np.ones(len(x))])
@@ -330,8 +336,8 @@ def log_joint(
 
 
 def class_scores(x: np.ndarray, profile: Profile, params: ParzenParams) -> np.ndarray:
-    """log P(C_k) p(x|C_k) up to a constant, (n, K); rows that no kernel covers are given to the class
-    of their nearest kernel.
+    """log P(C_k) p(x|C_k) up to a constant, (n, K); rows that no kernel covers are given to the
+    class of their nearest kernel.
     """
     joint = log_joint(x, profile, params)
     rows = joint.max(axis=1) == -np.inf

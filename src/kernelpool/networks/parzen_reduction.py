@@ -1,7 +1,8 @@
 r"""Reduction of a Parzen network to few kernels.
 
-K. Fukunaga & R. R. Hayes, "The reduced Parzen classifier", IEEE PAMI 11(4), 1989; herding is that of Chen, Welling & Smola,
-"Super-samples from kernel herding", UAI 2010. Of the N kernels of one class those K are kept that maximize
+K. Fukunaga & R. R. Hayes, "The reduced Parzen classifier", IEEE PAMI 11(4), 1989; herding is that
+of Chen, Welling & Smola, "Super-samples from kernel herding", UAI 2010. Of the N kernels of one
+class those K are kept that maximize
 
 .. math::
 
@@ -16,9 +17,10 @@ paper               here             shape       meaning
 K of N              ``kept``         (K,)        positions of the rows that are kept
 ==================  ===============  ==========  ==================================================================
 
-Deviations: :math:`p_K` is mixed with a little of :math:`p_N`, or the criterion would be minus infinity as soon as one row is
-left uncovered. Fukunaga tries every exchange; here a kernel is exchanged for the best of some candidates, drawn near it and
-where rows are badly represented, and all sums are carried along.
+Deviations: :math:`p_K` is mixed with a little of :math:`p_N`, or the criterion would be minus
+infinity as soon as one row is left uncovered. Fukunaga tries every exchange; here a kernel is
+exchanged for the best of some candidates, drawn near it and where rows are badly represented, and
+all sums are carried along.
 """
 
 from collections.abc import Callable
@@ -37,7 +39,8 @@ Uniform = Callable[[int], np.ndarray]
 class Reducer:
     """Chooses K of the N rows of one class so that their kernels have the density of all N.
 
-    Sums over the rows are carried along, so that an exchange costs N times the number of candidates.
+    Sums over the rows are carried along, so that an exchange costs N times the number of
+    candidates.
     """
 
     def __init__(self, x: np.ndarray, weight: np.ndarray, profile: Profile, radius: float) -> None:
@@ -71,8 +74,8 @@ class Reducer:
         return float(self.weight @ np.log((1 - DEFENSE) * sums / (k * self.full) + DEFENSE))
 
     def herd(self, k: int) -> list[int]:
-        """Chen, Welling & Smola (8)-(9): each kernel goes where the density so far falls short of the
-        full one the most.
+        """Chen, Welling & Smola (8)-(9): each kernel goes where the density so far falls short of
+        the full one the most.
         """
         shortfall, running = self.full.copy(), np.zeros_like(self.full)
         kept: list[int] = []
@@ -101,8 +104,8 @@ class Reducer:
     def _exchanged(
         self, kept: list[int], place: int, sums: np.ndarray, uniform: Uniform, n_candidates: int
     ) -> np.ndarray:
-        """The sums after the kernel at `place` has been exchanged for the best candidate, itself among
-        them: each adds sum_i w_i ln(1 + K((x_i - c) / r) / rest_i) to the criterion.
+        """The sums after the kernel at `place` has been exchanged for the best candidate, itself
+        among them: each adds sum_i w_i ln(1 + K((x_i - c) / r) / rest_i) to the criterion.
         """
         out = self.heights([kept[place]])[:, 0].astype(np.float64)
         rest = np.maximum(sums - out, 0.0)
@@ -125,8 +128,8 @@ class Reducer:
         uniform: Uniform,
         n_candidates: int,
     ) -> list[int]:
-        """Half near the kernel that goes, half where rows would be badly represented without it; all
-        of them if few.
+        """Half near the kernel that goes, half where rows would be badly represented without it;
+        all of them if few.
         """
         taken, n = set(kept), len(self.x)
         if n - len(kept) <= n_candidates:
@@ -141,8 +144,8 @@ class Reducer:
         return sorted(drawn - taken)
 
     def weights(self, kept: list[int], *, n_sweeps: int) -> np.ndarray:
-        """Votes of the kept kernels that maximize the same criterion, by EM: a mixture whose kernels
-        stay where they are.
+        """Votes of the kept kernels that maximize the same criterion, by EM: a mixture whose
+        kernels stay where they are.
         """
         heights, vote = self.heights(kept).astype(np.float64), np.full(len(kept), 1 / len(kept))
         for _ in range(n_sweeps):

@@ -84,7 +84,8 @@ def class_targets(
 
 
 class Logistic:
-    """Softmax on the outputs, the first class at zero: for two classes the paper's logistic regression.
+    """Softmax on the outputs, the first class at zero: for two classes the paper's logistic
+    regression.
 
     The ridge is strength / 2 times the sum of beta_k' beta_l * 2 (delta_kl - 1/K): for two classes
     the squared weights, for more twice the squared deviations from the mean class, so that no class
@@ -191,7 +192,9 @@ class Logistic:
         return solved(curvature, slope.T.reshape(-1, 1)).reshape(slope.T.shape).T
 
     def _damped(self, design: np.ndarray, weight: np.ndarray, strength: float) -> Readout:
-        """Newton's method; a step is halved until the loss falls by what it promised, or given up."""
+        """Newton's method; a step is halved until the loss falls by what it promised, or given
+        up.
+        """
         loss, slope, curvature = self._curve(design, weight, strength)
         for _ in range(MOST_STEPS):
             direction = self._direction(slope, curvature)
@@ -226,7 +229,9 @@ class Logistic:
 
 
 def _softmax(logit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities of all classes but the first, (n, o), and the log-probability of the first, (n,)."""
+    """Probabilities of all classes but the first, (n, o), and the log-probability of the first,
+    (n,).
+    """
     log_rest = -logsumexp(np.hstack([np.zeros_like(logit[:, :1]), logit]), axis=1)
     return np.exp(logit + log_rest[:, None]), log_rest
 
@@ -284,7 +289,9 @@ class LeastSquares:
 
 
 class _Axes:
-    """Columns and targets about their means, along the axes in which the columns are uncorrelated."""
+    """Columns and targets about their means, along the axes in which the columns are
+    uncorrelated.
+    """
 
     def __init__(self, design: np.ndarray, target: np.ndarray, count: np.ndarray) -> None:
         self.count, self.total = count, count.sum()
@@ -361,7 +368,9 @@ def pseudo_inverse(a: np.ndarray) -> np.ndarray:
 
 
 def _factored(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """The unit of each column, `a` with a diagonal of ones, and its Cholesky factor if it has one."""
+    """The unit of each column, `a` with a diagonal of ones, and its Cholesky factor if it has
+    one.
+    """
     diagonal = np.diagonal(a)
     unit = np.where(diagonal > FLAT, diagonal, 1.0) ** 0.5
     scaled = a / np.outer(unit, unit)

@@ -1,7 +1,7 @@
 r"""Probabilistic RBF network with shared kernels.
 
-Titsias & Likas, "Shared kernel models for class conditional density estimation", IEEE Transactions on Neural Networks
-12(5), 2001, equations (2)-(5) and (27)-(37).
+Titsias & Likas, "Shared kernel models for class conditional density estimation", IEEE Transactions
+on Neural Networks 12(5), 2001, equations (2)-(5) and (27)-(37).
 
 .. math:: p(x \mid C_k) = \sum_j \pi_{jk}\, p(x \mid j)
 
@@ -15,9 +15,10 @@ paper               here                shape    meaning
 :math:`h_{jk}(x)`   ``responsibility``  (M, n)   share of kernel j in a row whose class is known, times its weight
 ==================  ==================  =======  =====================================================================
 
-Deviations from the paper: sharing may differ by kernel and class (its wish list). A row without a label takes part with
-its class summed out, :math:`\sum_k P(C_k) p_\lambda(x \mid C_k)`; the class priors stay those of the labeled rows, (10).
-A kernel that loses its rows keeps its place instead of dividing by zero.
+Deviations from the paper: sharing may differ by kernel and class (its wish list). A row without a
+label takes part with its class summed out, :math:`\sum_k P(C_k) p_\lambda(x \mid C_k)`; the class
+priors stay those of the labeled rows, (10). A kernel that loses its rows keeps its place instead of
+dividing by zero.
 """
 
 import math
@@ -86,7 +87,9 @@ class UsableKernels:
     """The kernels that rows of one class may use."""
 
     weight: Array
-    """Their part of one column of `EStepParams.table`, then of `NaturalParams.weight`, (m, 1 + P)."""
+    """Their part of one column of `EStepParams.table`, then of `NaturalParams.weight`, (m, 1 +
+    P).
+    """
     compact_index: Array
     """Where each kernel of the network stands among them, or m, (M,)."""
     index: Array
@@ -108,7 +111,9 @@ class EStepParams:
     table: Array
     """offset + log(sharing * mixing), by class and, last, for rows without a class, (M, K + 1)."""
     weight: Array
-    """`table`, then the natural parameters: what a row's indicators and features are multiplied with, (M, K + 1 + P)."""
+    """`table`, then the natural parameters: what a row's indicators and features are multiplied
+    with, (M, K + 1 + P).
+    """
     allowed: Array
     """sharing * mixing, (M, K)."""
     class_posterior: Array
@@ -116,7 +121,9 @@ class EStepParams:
     usable: tuple[UsableKernels, ...] | None
     """For each column of `table` the kernels that count there, unless all count everywhere."""
     in_float64: bool = False
-    """Whether float32 rows are worked on in float64, since some kernel is too narrow for its place for float32."""
+    """Whether float32 rows are worked on in float64, since some kernel is too narrow for its place
+    for float32.
+    """
 
 
 @record
@@ -139,7 +146,9 @@ class TotalsByClass(Totals):
 
 @record
 class ConditionalParams:
-    """The parameters as one step of the conditional likelihood needs them; sharing plays no part."""
+    """The parameters as one step of the conditional likelihood needs them; sharing plays no
+    part.
+    """
 
     natural_params: NaturalParams
     weight: Array
@@ -187,7 +196,9 @@ class WorstRows:
 
 
 def sharing_table(owner: Array, sharing: float | Array, n_classes: int) -> Array:
-    """lambda for the classes that borrow a kernel, one for the class that owns it, (M, K); a full table stays as it is."""
+    """lambda for the classes that borrow a kernel, one for the class that owns it, (M, K); a full
+    table stays as it is.
+    """
     xp = namespace(owner)
     if getattr(sharing, "ndim", 0) == 2:
         return sharing
@@ -197,7 +208,9 @@ def sharing_table(owner: Array, sharing: float | Array, n_classes: int) -> Array
 
 
 def shares_of_classes(joint: Array, otherwise: Array | None = None) -> Array:
-    """P(C_k|j), (M, K), of weights in that proportion; zero, or `otherwise`, for a kernel without any."""
+    """P(C_k|j), (M, K), of weights in that proportion; zero, or `otherwise`, for a kernel without
+    any.
+    """
     xp = namespace(joint)
     of_kernel = xp.sum(joint, axis=1)[:, None]
     share = joint / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
@@ -205,13 +218,15 @@ def shares_of_classes(joint: Array, otherwise: Array | None = None) -> Array:
 
 
 class SharedKernel:
-    """Networks of one kernel family and one table of sharing; the parameters are passed in and returned."""
+    """Networks of one kernel family and one table of sharing; the parameters are passed in and
+    returned.
+    """
 
     def __init__(self, kernel: Kernel, sharing: Array, penalty: Penalty | None = None) -> None:
         self.kernel, self.sharing = kernel, sharing
         self.penalty = NoPenalty() if penalty is None else penalty
 
-    # -- training -------------------------------------------------------------------------------------------------
+    # -- training ----------------------------------------------------------------------------------
 
     @property
     def takes_classes_apart(self) -> bool:
@@ -219,7 +234,9 @@ class SharedKernel:
         return self.penalty.by_class or not bool(namespace(self.sharing).all(self.sharing > 0))
 
     def sweep(self, rows: Rows, params: Params) -> tuple[Params, float]:
-        """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
+        """One E-step and one M-step: better parameters, and the objective a row of the given
+        ones.
+        """
         return self.sweep_and_mass(rows, params)[:2]
 
     def sweep_and_mass(self, rows: Rows, params: Params) -> tuple[Params, float, Array]:
@@ -304,7 +321,9 @@ class SharedKernel:
         classes: dict[int, slice],
         usable: tuple[UsableKernels, ...],
     ) -> Totals:
-        """The same where rows of one class lie together: every class with the kernels that it may use alone."""
+        """The same where rows of one class lie together: every class with the kernels that it may
+        use alone.
+        """
         xp, (n, d), n_columns = namespace(block.x), block.x.shape, len(usable)
         fused = self._can_fuse(block, e_step_params)
         if fused:
@@ -346,7 +365,9 @@ class SharedKernel:
         return log_joint
 
     def _expect_with_holes(self, block: Block, e_step_params: EStepParams) -> Totals:
-        """The same where cells are missing: by the cells that are known, the others as each kernel expects them."""
+        """The same where cells are missing: by the cells that are known, the others as each kernel
+        expects them.
+        """
         n_columns, posterior = e_step_params.table.shape[1], e_step_params.class_posterior
         observed = self.kernel.observe(e_step_params.natural_params, block)
         indicators = block.once((type(self), n_columns), self._indicators, n_columns)  # (K + 1, n)
@@ -375,7 +396,7 @@ class SharedKernel:
         ) @ indicators  # (M, n)
         return responsibilities(lambda: observed.log_density + share, block.weight)
 
-    # -- the same by `fused_sums` ---------------------------------------------------------------------------------
+    # -- the same by `fused_sums` ------------------------------------------------------------------
 
     def _can_fuse(self, block: Block, e_step_params: EStepParams) -> bool:
         plain = not (e_step_params.natural_params.guarded or self.penalty.by_class)
@@ -386,7 +407,9 @@ class SharedKernel:
         )
 
     def _factors(self, block: Block) -> Any:
-        """Columns (c, n) of which features and indicators are products, and which two each feature and indicator is of."""
+        """Columns (c, n) of which features and indicators are products, and which two each feature
+        and indicator is of.
+        """
         width = block.x.shape[1] + self.sharing.shape[1] + 3
         return block.once(
             ("factors", type(self), self.sharing.shape[1], self.kernel.name),
@@ -543,16 +566,18 @@ class SharedKernel:
             log_joint += self.kernel.look_up(e_step_params.natural_params, block.x)
         return log_joint
 
-    # -- the conditional likelihood -------------------------------------------------------------------------------
+    # -- the conditional likelihood ----------------------------------------------------------------
 
     def gradient(
         self, rows: Rows, params: Params, generative_weight: float = 0.0
     ) -> tuple[Array, float]:
-        r"""Gradient by `to_vector` of the mean of log P(y|x) over the rows with a class, and that mean.
+        r"""Gradient by `to_vector` of the mean of log P(y|x) over the rows with a class, and that
+        mean.
 
-        With :math:`r_{jn} = P(j \mid x_n, y_n)` and :math:`q_{jn} = P(j \mid x_n)`, the class summed out, the gradient by the
-        natural parameters is :math:`\sum_n (r_{jn} - q_{jn}) \phi(x_n)`: the two products of a sweep, with signed
-        responsibilities. Sharing plays no part, as in (2).
+        With :math:`r_{jn} = P(j \mid x_n, y_n)` and :math:`q_{jn} = P(j \mid x_n)`, the class
+        summed out, the gradient by the natural parameters is :math:`\sum_n (r_{jn} - q_{jn})
+        \phi(x_n)`: the two products of a sweep, with signed responsibilities. Sharing plays no
+        part, as in (2).
 
         A `generative_weight` w makes it a hybrid of both objectives,
         :math:`(1 - w) \log P(y \mid x) + w \log p(x, y)`, whose responsibilities are :math:`r - (1 - w) q`.
@@ -569,7 +594,8 @@ class SharedKernel:
         n_rows = float(xp.sum(of_class))
         if not n_rows > 0:
             raise KernelpoolError(
-                "The conditional likelihood needs rows with a class; got none, or none with any weight."
+                "The conditional likelihood needs rows with a class; got none, or none with any "
+                "weight."
             )
         class_posterior = shares_of_classes(mixing * params.class_prior)
         # by log(pi_jk P(C_k))
@@ -637,7 +663,8 @@ class SharedKernel:
         of_class: Array,
         weight: Array,
     ) -> tuple[Array, Array, Array, Array]:
-        """weight * (r - q), (M, n); the sums of weight * r by class, (M, K), and of weight * q, (M,); log p(x|y) / p(x), (n,).
+        """weight * (r - q), (M, n); the sums of weight * r by class, (M, K), and of weight * q,
+        (M,); log p(x|y) / p(x), (n,).
 
         q and log p(x) count by `evidence_weight`. Everything is linear in the densities e:
         r - q = e * ([pi, -pi P] @ [1(y = k) / p(x|y); 1 / p(x)]), one small product.
@@ -679,7 +706,9 @@ class SharedKernel:
         return own - summed_out, shares, xp.sum(summed_out, axis=1), log_ratio
 
     def to_vector(self, params: Params) -> Array:
-        """The parameters in the coordinates of `gradient`: the family's, log(mixing) and log(class_prior)."""
+        """The parameters in the coordinates of `gradient`: the family's, log(mixing) and
+        log(class_prior).
+        """
         xp = namespace(params.mixing)
         logs = [
             xp.reshape(clip(safe_log(a), LOG_ABSENT, math.inf), (-1,))
@@ -688,7 +717,9 @@ class SharedKernel:
         return xp.concat([self.kernel.coordinates(params.kernels), *logs])
 
     def from_vector(self, vector: Array, like: Params) -> Params:
-        """The network at `vector`, in the shapes of `like`; mixing weights that are zero there stay zero."""
+        """The network at `vector`, in the shapes of `like`; mixing weights that are zero there stay
+        zero.
+        """
         xp, (n_kernels, n_classes) = namespace(vector), like.mixing.shape
         n_logs = (n_kernels + 1) * n_classes
         log_mixing = xp.reshape(vector[-n_logs:-n_classes], like.mixing.shape)
@@ -704,10 +735,12 @@ class SharedKernel:
             subkernels=like.subkernels,
         )
 
-    # -- coordinates in which steps may be extrapolated -----------------------------------------------------------
+    # -- coordinates in which steps may be extrapolated --------------------------------------------
 
     def coordinates(self, params: Params) -> Array:
-        """The parameters as one vector; every vector is some network. Square roots keep mixing weights positive."""
+        """The parameters as one vector; every vector is some network. Square roots keep mixing
+        weights positive.
+        """
         xp = namespace(params.mixing)
         return xp.concat(
             [self.kernel.coordinates(params.kernels), xp.reshape(params.mixing**0.5, (-1,))]
@@ -722,20 +755,23 @@ class SharedKernel:
             kernels, mixing / xp.sum(mixing, axis=0), like.class_prior, subkernels=like.subkernels
         )
 
-    # -- kernels that have lost their rows ------------------------------------------------------------------------
+    # -- kernels that have lost their rows ---------------------------------------------------------
 
     def empty_kernels(self, params: Params, class_weight: Array, row_weight: float) -> list[int]:
-        """Kernels that account for next to none of the rows; `class_weight` (K,) and `row_weight` tell how much there is."""
+        """Kernels that account for next to none of the rows; `class_weight` (K,) and `row_weight`
+        tell how much there is.
+        """
         mass = params.mixing @ class_weight
         return [j for j, is_empty in enumerate(mass < EMPTY * row_weight) if bool(is_empty)]
 
     def moved(
         self, rows: Rows, params: Params, empty: list[int], owner: Array, class_weight: Array
     ) -> Params:
-        """The same network with empty kernels, one a class, moved to the worst modeled row of the class that owns them.
+        """The same network with empty kernels, one a class, moved to the worst modeled row of the
+        class that owns them.
 
-        A moved kernel starts with the weight of one row and the mean covariance of all kernels, so that the rows it takes
-        no part in lose almost nothing.
+        A moved kernel starts with the weight of one row and the mean covariance of all kernels, so
+        that the rows it takes no part in lose almost nothing.
         """
         xp = namespace(params.mixing)
         e_step_params = self.e_step_params(params, rows.eps)
@@ -791,7 +827,7 @@ class SharedKernel:
             xp.min(by_class, axis=1), xp.take(block.x, xp.argmin(by_class, axis=1), axis=0)
         )
 
-    # -- prediction -----------------------------------------------------------------------------------------------
+    # -- prediction --------------------------------------------------------------------------------
 
     def log_density(self, block: Block, natural_params: NaturalParams, mixing: Array) -> Array:
         """(2): log p(x|C_k), (n, K), of the cells that are known; sharing plays no part."""
@@ -820,8 +856,9 @@ class SharedKernel:
     ) -> Array:
         """Rows with their missing cells imputed, (n, d): as expected, or drawn.
 
-        `log_share` (M, n) or (M, 1) is how likely each kernel is before the row is seen. Where cells are drawn, `pick` (n,),
-        uniform in (0, 1), chooses the kernel of each row and `noise` (n, d), standard normal, the cells.
+        `log_share` (M, n) or (M, 1) is how likely each kernel is before the row is seen. Where
+        cells are drawn, `pick` (n,), uniform in (0, 1), chooses the kernel of each row and `noise`
+        (n, d), standard normal, the cells.
         """
         if block.missing is None:
             return block.x
@@ -856,7 +893,9 @@ def moves(empty: list[int], owner: Array) -> dict[int, int]:
 def _usable(
     natural_params: NaturalParams, table: Array, share: Array
 ) -> tuple[UsableKernels, ...] | None:
-    """For every column of `table` the kernels with a `share` (M, K + 1) in it, or None if all have one in all."""
+    """For every column of `table` the kernels with a `share` (M, K + 1) in it, or None if all have
+    one in all.
+    """
     xp = namespace(table)
     if bool(xp.all(share > 0)):
         return None

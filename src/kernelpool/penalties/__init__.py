@@ -1,4 +1,6 @@
-"""What is believed of the kernels before rows are seen, one belief a file; a sum of penalties is a penalty."""
+"""What is believed of the kernels before rows are seen, one belief a file; a sum of penalties is a
+penalty.
+"""
 
 from .anchor import Anchor
 from .conjugate import Conjugate, WordPrior

@@ -1,12 +1,14 @@
 r"""Kernels that remember where they came from.
 
-Gauvain & Lee, "Maximum a posteriori estimation for multivariate Gaussian mixture observations of Markov chains", IEEE
-Transactions on Speech and Audio Processing 2(2), 1994, section II, with the prior centered on given kernels.
+Gauvain & Lee, "Maximum a posteriori estimation for multivariate Gaussian mixture observations of
+Markov chains", IEEE Transactions on Speech and Audio Processing 2(2), 1994, section II, with the
+prior centered on given kernels.
 
 .. math:: \log p(\Theta) = -\nu \sum_j \mathrm{KL}\left( p_0(x \mid j) \,\|\, p(x \mid j) \right)
 
-which is, but for a constant, the expected log-likelihood of :math:`\nu` more rows drawn from each kernel as it was: a normal
-inverse Wishart prior whose mode is that kernel. At that kernel it is zero.
+which is, but for a constant, the expected log-likelihood of :math:`\nu` more rows drawn from each
+kernel as it was: a normal inverse Wishart prior whose mode is that kernel. At that kernel it is
+zero.
 
 ====================================  ============  =================================================================
 paper                                 here          meaning
@@ -15,7 +17,8 @@ paper                                 here          meaning
 :math:`\mu_{0j}, \Sigma_{0j}`         ``home``      the kernels as they were
 ====================================  ============  =================================================================
 
-Deviations: the paper lets the strength differ by kernel and between mean and covariance; here it is one number of rows.
+Deviations: the paper lets the strength differ by kernel and between mean and covariance; here it is
+one number of rows.
 """
 
 from ..arrays import Array, match_array, namespace

@@ -1,7 +1,7 @@
 r"""A conjugate prior on every kernel, scaled by the data.
 
-Fraley & Raftery, "Bayesian regularization for normal mixture estimation and model-based clustering", Journal of
-Classification 24, 2007, sections 3 and 4 and table 2.
+Fraley & Raftery, "Bayesian regularization for normal mixture estimation and model-based
+clustering", Journal of Classification 24, 2007, sections 3 and 4 and table 2.
 
 .. math::
 
@@ -18,10 +18,12 @@ paper               here            meaning and default
 :math:`\Lambda_P`   ``variance``    (variance of the data) / M^(2/d): the data cut into M equal parts
 ==================  ==============  ==============================================================================
 
-Deviations: the scale is the diagonal of the data's covariance, not the whole of it, so that the prior needs no more of
-the data than its frame does and makes no kernel more singular than its neighbors. The paper keeps d + 2 degrees of freedom
-where the prior is on single variances (spherical, diagonal); their mean is then 1/d of what it was meant to be, and in many
-dimensions the prior narrows kernels instead of widening them. There we take 3, as the paper does for one dimension.
+Deviations: the scale is the diagonal of the data's covariance, not the whole of it, so that the
+prior needs no more of the data than its frame does and makes no kernel more singular than its
+neighbors. The paper keeps d + 2 degrees of freedom where the prior is on single variances
+(spherical, diagonal); their mean is then 1/d of what it was meant to be, and in many dimensions the
+prior narrows kernels instead of widening them. There we take 3, as the paper does for one
+dimension.
 """
 
 from ..arrays import Array, match_array
@@ -30,7 +32,9 @@ from .penalty import Penalty, PriorRows, Subkernels
 
 
 class Conjugate(PriorRows):
-    """As if `shrinkage` rows lay at the mean of the data, and some more spread as a kernel is expected to be."""
+    """As if `shrinkage` rows lay at the mean of the data, and some more spread as a kernel is
+    expected to be.
+    """
 
     def __init__(self, variance: Array, n_kernels: int, shrinkage: float = 0.01) -> None:
         self.shrinkage = shrinkage
@@ -38,7 +42,9 @@ class Conjugate(PriorRows):
         """What is expected of a kernel along each feature, (d,)."""
 
     def rows(self, kernel: Gaussian, moment_origin: Array) -> PriorStatistics:
-        """kappa rows at mu_P, the origin, and a scatter of Lambda that counts for nu_P and some more rows."""
+        """kappa rows at mu_P, the origin, and a scatter of Lambda that counts for nu_P and some
+        more rows.
+        """
         scatter, count = kernel.prior(
             match_array(self.variance, like=moment_origin), moment_origin.shape[0]
         )
@@ -51,8 +57,9 @@ class WordPrior(Penalty):
 
     .. math:: \log p(\Theta) = \sum_j \sum_g \frac{\alpha}{L_g + 1} \sum_{l = 0}^{L_g} \log \theta_{jg}(l)
 
-    as if :math:`\alpha` more rows of every kernel had been seen, spread evenly over the :math:`L_g` categories of each column
-    and any other value. The family adds these rows itself (`kernels.product`); this is their term of the objective.
+    as if :math:`\alpha` more rows of every kernel had been seen, spread evenly over the :math:`L_g`
+    categories of each column and any other value. The family adds these rows itself
+    (`kernels.product`); this is their term of the objective.
     """
 
     def objective(

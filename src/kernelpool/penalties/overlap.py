@@ -1,11 +1,12 @@
 r"""Penalty on kernels whose classes lie apart.
 
-Constantinopoulos, Titsias & Likas, "A Bayesian regularization method for the probabilistic RBF network", 2002, equations
-(16)-(30).
+Constantinopoulos, Titsias & Likas, "A Bayesian regularization method for the probabilistic RBF
+network", 2002, equations (16)-(30).
 
 .. math:: \log p(\Theta) = -\alpha \sum_j \sum_k P(C_k \mid j)\, \beta_{jk}
 
-with :math:`\beta_{jk}` the Bhattacharyya distance of kernel j from what class k alone would make of it.
+with :math:`\beta_{jk}` the Bhattacharyya distance of kernel j from what class k alone would make of
+it.
 
 ========================  ================  ======  ======================================================================
 paper                     here              shape   meaning
@@ -16,22 +17,25 @@ paper                     here              shape   meaning
 :math:`\beta_{jk}`        ``distance``      (M, K)  what is penalized
 ========================  ================  ======  ======================================================================
 
-Deviations. (29) can make every share of a class negative, and zeroing them as the paper does leaves 0/0 (seen on ionosphere
-with four kernels and a strength of 20): a class to which that happens keeps its shares of mass for this sweep. The updates
-assume :math:`\Sigma_{jk} = \Sigma_j`, the objective (22), (23) does not, so it may fall: it is tracked as it is, and the best
-parameters are kept. Other distances than the paper's (its wish list) replace :math:`\delta / 8` in (27) and (29) by their own
-value and slope. Words beside numbers (`kernels.product`) add the distance of their tables; (27) leaves the tables to the rows,
-as (28) does the shapes.
+Deviations. (29) can make every share of a class negative, and zeroing them as the paper does leaves
+0/0 (seen on ionosphere with four kernels and a strength of 20): a class to which that happens keeps
+its shares of mass for this sweep. The updates assume :math:`\Sigma_{jk} = \Sigma_j`, the objective
+(22), (23) does not, so it may fall: it is tracked as it is, and the best parameters are kept. Other
+distances than the paper's (its wish list) replace :math:`\delta / 8` in (27) and (29) by their own
+value and slope. Words beside numbers (`kernels.product`) add the distance of their tables; (27)
+leaves the tables to the rows, as (28) does the shapes.
 
-The step of :math:`\delta`. (29) prints :math:`\delta^{(t)}`, while (30) defines :math:`\delta^{(t+1)}` by the means and
-covariances at t + 1 and the subkernels at t. Three readings are offered (`STEPS`); where EM has settled they are the same:
+The step of :math:`\delta`. (29) prints :math:`\delta^{(t)}`, while (30) defines
+:math:`\delta^{(t+1)}` by the means and covariances at t + 1 and the subkernels at t. Three readings
+are offered (`STEPS`); where EM has settled they are the same:
 
 ===========  =====================  ============  ==========================================================================
 step         kernels                subkernels    reading
 ===========  =====================  ============  ==========================================================================
-"next"       t + 1, (27) and (28)   t             (30) as it stands, in the same sweep
-"current"    t                      t             (29) as it stands, of the kernels and subkernels of this sweep's E-step
-"printed"    t                      t - 1         (29) and (30) as they stand: what (30) gave in the sweep before
+"next"       t + 1, (27) and (28)   t             (30) as it stands, in the same sweep "current"
+t                      t             (29) as it stands, of the kernels and subkernels of this
+sweep's E-step "printed"    t                      t - 1         (29) and (30) as they stand: what
+(30) gave in the sweep before
 ===========  =====================  ============  ==========================================================================
 """
 
@@ -65,7 +69,9 @@ class Distance(ABC):
         """(M, K), as the objective uses it: with Sigma_jk."""
 
     def of_words(self, kernel: Product, kernels: ProductKernels, own: ProductKernels) -> Array:
-        """How far the tables of words lie from those of one class, (M,): the Bhattacharyya distances of all columns."""
+        """How far the tables of words lie from those of one class, (M,): the Bhattacharyya
+        distances of all columns.
+        """
         xp, both = namespace(kernels.mean), (kernels.probability * own.probability) ** 0.5
         return -sum(xp.log(xp.sum(both[:, s], axis=1)) for s in kernel.spans)
 
@@ -113,7 +119,9 @@ class Bhattacharyya(Distance):
         return namespace(apart).ones_like(apart) / 8
 
     def exact(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
-        """(23): the distance of the means in the mean of both metrics, and the distance of the shapes."""
+        """(23): the distance of the means in the mean of both metrics, and the distance of the
+        shapes.
+        """
         xp = namespace(kernels.mean)
         log_size = kernel.log_size(kernels.covariance)
         columns = []
@@ -131,11 +139,13 @@ class Bhattacharyya(Distance):
 class FullBhattacharyya(Bhattacharyya):
     r"""(23) with Sigma_jk its own, in the updates too.
 
-    The means then solve, with :math:`S_{jk} = (\Sigma_j + \Sigma_{jk}) / 2` and n_j rows of mean m_j in kernel j,
+    The means then solve, with :math:`S_{jk} = (\Sigma_j + \Sigma_{jk}) / 2` and n_j rows of mean
+    m_j in kernel j,
 
     .. math:: n_j (m_j - \mu_j) = \frac\alpha4 \sum_k P(C_k \mid j)\, \Sigma_j S_{jk}^{-1} (\mu_j - \mu_{jk})
 
-    which is (27) where :math:`\Sigma_{jk} = \Sigma_j`. Beside another penalty the pull is that at the mean without it.
+    which is (27) where :math:`\Sigma_{jk} = \Sigma_j`. Beside another penalty the pull is that at
+    the mean without it.
     """
 
     def value(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
@@ -188,7 +198,9 @@ class Hellinger(Bhattacharyya):
 
 
 class KullbackLeibler(Distance):
-    """Divergence of the kernel from its subkernel, KL(p(x|jk) || p(x|j)); delta / 2 where the shapes agree."""
+    """Divergence of the kernel from its subkernel, KL(p(x|jk) || p(x|j)); delta / 2 where the
+    shapes agree.
+    """
 
     def value(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
         return apart(kernel, kernels, subkernels) / 2
@@ -333,5 +345,6 @@ class Overlap(Penalty):
 
     def gradient(self, kernel: Kernel, kernels: Kernels) -> Array | float:
         raise KernelpoolError(
-            "The overlap penalty depends on the rows of each class and has no gradient by the kernels alone."
+            "The overlap penalty depends on the rows of each class and has no gradient by the "
+            "kernels alone."
         )

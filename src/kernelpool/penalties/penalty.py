@@ -2,9 +2,10 @@ r"""What a penalty is, and what a sum of penalties is.
 
 .. math:: \text{objective} = \log p(\text{rows} \mid \Theta) + \sum_i \log p_i(\Theta)
 
-A penalty states what it adds to the sufficient statistics of the M-step, as if rows had been seen before the first one
-(`prior_statistics`), and what it adds to each class's share of mass in each kernel (`shares`). Its term of the objective
-follows from the former. Statistics add, and so do penalties.
+A penalty states what it adds to the sufficient statistics of the M-step, as if rows had been seen
+before the first one (`prior_statistics`), and what it adds to each class's share of mass in each
+kernel (`shares`). Its term of the objective follows from the former. Statistics add, and so do
+penalties.
 """
 
 from dataclasses import replace
@@ -20,12 +21,16 @@ from ..sums import record
 
 @record
 class Subkernels:
-    """Kernel j as the rows of class k alone would have it (Constantinopoulos, Titsias & Likas 2002, (11), (12), (15))."""
+    """Kernel j as the rows of class k alone would have it (Constantinopoulos, Titsias & Likas 2002,
+    (11), (12), (15)).
+    """
 
     posterior: Array
     """P(C_k|j), (M, K), equation (15)."""
     kernels: tuple[Parameters, ...]
-    """For each class its M kernels, (11) and (12); a kernel itself where a class has no rows in it."""
+    """For each class its M kernels, (11) and (12); a kernel itself where a class has no rows in
+    it.
+    """
     current: Parameters | None = None
     """The M kernels that the rows were assigned by."""
     previous: tuple[Parameters, ...] | None = None
@@ -50,8 +55,9 @@ def numbers_of(kernel: Kernel, kernels: Parameters, what: str) -> tuple[Gaussian
 class Penalty:
     """Believes nothing: every default is maximum likelihood.
 
-    `subkernels` are what each class sees in each kernel; they are worked out only for a penalty whose `by_class` is true.
-    A penalty that is not `monotone` cannot promise that its M-step never lowers the objective.
+    `subkernels` are what each class sees in each kernel; they are worked out only for a penalty
+    whose `by_class` is true. A penalty that is not `monotone` cannot promise that its M-step never
+    lowers the objective.
     """
 
     by_class: bool = False
@@ -64,13 +70,17 @@ class Penalty:
     def prior_statistics(
         self, kernel: Kernel, moments: Any, moment_origin: Array, subkernels: Subkernels | None
     ) -> Any:
-        """What is added to the moments, about `moment_origin` (M, d), before kernels are estimated; None is nothing."""
+        """What is added to the moments, about `moment_origin` (M, d), before kernels are estimated;
+        None is nothing.
+        """
         return None
 
     def shares(
         self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None
     ) -> Array | float:
-        """What is added to the mass of each kernel in each class, (M, K), before mixing weights are taken."""
+        """What is added to the mass of each kernel in each class, (M, K), before mixing weights are
+        taken.
+        """
         return 0.0
 
     def objective(
@@ -80,7 +90,9 @@ class Penalty:
         return 0.0
 
     def gradient(self, kernel: Kernel, kernels: Parameters) -> Array | float:
-        """Of `objective`, by the family's coordinates; only where it follows from the kernels alone (not `by_class`)."""
+        """Of `objective`, by the family's coordinates; only where it follows from the kernels alone
+        (not `by_class`).
+        """
         return 0.0
 
     def mixing(
@@ -93,7 +105,8 @@ class Penalty:
     ) -> Array:
         """(37): pi_jk, (M, K), negative shares cut at zero.
 
-        A class that would have no share left keeps its shares of mass, and one without mass the column it had.
+        A class that would have no share left keeps its shares of mass, and one without mass the
+        column it had.
         """
         xp = namespace(mass)
         share = mass + self.shares(kernel, kernels, subkernels)
@@ -113,9 +126,11 @@ class NoPenalty(Penalty):
 
 
 class PriorRows(Penalty):
-    """A penalty that is a conjugate prior: as if some rows had been seen of every kernel, and nothing else.
+    """A penalty that is a conjugate prior: as if some rows had been seen of every kernel, and
+    nothing else.
 
-    Such a prior states the statistics of those rows about the origin; their log-likelihood is its term of the objective.
+    Such a prior states the statistics of those rows about the origin; their log-likelihood is its
+    term of the objective.
     """
 
     def objective(

@@ -44,7 +44,9 @@ class Block:
         self.missing: MissingCells | None = None
         """Which cells are missing, where any are: every row of such a block misses some."""
         self.keep_width = keep_width
-        """Numbers a row that may still be kept of what is made of this block; none where it does not outlive the sweep."""
+        """Numbers a row that may still be kept of what is made of this block; none where it does
+        not outlive the sweep.
+        """
         self._kept: dict[Any, tuple[Any, Any]] = {}
 
     def scratch(self, name: str, shape: tuple[int, ...]) -> Array:
@@ -62,7 +64,8 @@ class Block:
         return other
 
     def once(self, key: Any, make: Callable[["Block"], T], width: int, version: Any = None) -> T:
-        """`make(self)`, of `width` numbers a row, kept under `key` for later sweeps where there is room.
+        """`make(self)`, of `width` numbers a row, kept under `key` for later sweeps where there is
+        room.
 
         What is kept under another `version` is replaced.
         """

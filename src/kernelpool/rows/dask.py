@@ -57,7 +57,9 @@ def column_like(x: Array, column: Any) -> Any:
 
 
 def of_parts(column: Any, function: Callable[..., Any], *params: Any) -> list[Any]:
-    """`function(part, *params)` for every part in which a column lives: one for what is in memory."""
+    """`function(part, *params)` for every part in which a column lives: one for what is in
+    memory.
+    """
     if not is_lazy(column):
         return [function(column, *params)]
     import dask
@@ -109,7 +111,9 @@ class DaskRows:
         return DaskRows(*columns, frame=frame, width=width, client=client, held=held)
 
     def persisted(self) -> "DaskRows":
-        """The same rows, held by the workers for all sweeps; as they are where there is no cluster."""
+        """The same rows, held by the workers for all sweeps; as they are where there is no
+        cluster.
+        """
         import dask
 
         client = _client()
@@ -183,8 +187,10 @@ def _aligned(column: Array, x: Array) -> Array:
         return column
     if column.shape[0] != x.shape[0]:
         raise UnequalChunksError(
-            f"X has {x.shape[0]} rows in {x.numblocks[0]} chunks and y or sample_weight {column.shape[0]} in "
-            f"{column.numblocks[0]}. Give them the same rows; where Dask does not know lengths (nan), call "
+            f"X has {x.shape[0]} rows in {x.numblocks[0]} chunks and y or sample_weight "
+            f"{column.shape[0]} in "
+            f"{column.numblocks[0]}. Give them the same rows; where Dask does not know lengths "
+            f"(nan), call "
             f"compute_chunk_sizes()."
         )
     return column.rechunk((x.chunks[0], *column.shape[1:]))

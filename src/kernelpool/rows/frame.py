@@ -7,7 +7,9 @@ from ..sums import record
 
 
 def max_abs_value(eps: float) -> float:
-    """How far from the origin rows of a float type are let, in units of the frame: their squares must not overflow."""
+    """How far from the origin rows of a float type are let, in units of the frame: their squares
+    must not overflow.
+    """
     return 1e100 if eps < 1e-10 else 1e12
 
 
@@ -21,7 +23,9 @@ class Frame:
     """(d,)."""
 
     def like(self, x: Array) -> "Frame":
-        """The frame in the library and float type of `x`; what that type cannot hold becomes the largest number it can."""
+        """The frame in the library and float type of `x`; what that type cannot hold becomes the
+        largest number it can.
+        """
         largest = float(namespace(x).finfo(x.dtype).max)
         held = [
             namespace(a).clip(as_float64(a), min=-largest, max=largest)

@@ -24,7 +24,9 @@ from .threads import OrderedSum, n_threads_for, one_blas_thread, over_threads
 T = TypeVar("T")
 
 BLOCK_BYTES = 8 << 20
-"""Temporaries of a block on a CPU: many enough to hide the cost of a call, few enough for the caches."""
+"""Temporaries of a block on a CPU: many enough to hide the cost of a call, few enough for the
+caches.
+"""
 
 DEVICE_BLOCK_BYTES = 16 << 30
 """The same on an accelerator, or an eighth of its free memory if that is less: a launch costs as
@@ -208,8 +210,8 @@ class RowsByClass(ArrayRows):
 
 
 def _equal_blocks(n_rows: int, most: int, n_threads: int) -> int:
-    """Rows of a block, at most `most`, in few blocks of equal size: as many for each of 2, 4, ... up
-    to `n_threads` threads.
+    """Rows of a block, at most `most`, in few blocks of equal size: as many for each of 2, 4, ...
+    up to `n_threads` threads.
     """
     n_blocks = max(1, -(-n_rows // most))
     multiple = min(1 << (n_blocks.bit_length() - 1), n_threads)

@@ -59,7 +59,9 @@ class Store:
         return self.n_rows * self.n_columns * self.dtype.itemsize
 
     def add(self, x: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None) -> None:
-        """Append rows (n, d), their codes (n,) and, in a store that has them, their weights (n,)."""
+        """Append rows (n, d), their codes (n,) and, in a store that has them, their weights
+        (n,).
+        """
         self.has_missing = self.has_missing or bool(np.isnan(x).any())
         at_once = CHUNK_BYTES // (self.n_columns * self.dtype.itemsize)
         at_once = max(1, min(at_once, CHUNK_ROWS))

@@ -1,7 +1,8 @@
 """First parameters, one method a file.
 
-A method places the kernels of one class: it sees a sample of the class and answers with centers and with the points from
-which deviations are measured. What the kernels look like around them is the family's business (`Kernel.place`).
+A method places the kernels of one class: it sees a sample of the class and answers with centers and
+with the points from which deviations are measured. What the kernels look like around them is the
+family's business (`Kernel.place`).
 """
 
 from collections.abc import Callable
@@ -79,11 +80,14 @@ IMPUTATIONS = 4
 
 
 def apportion(n_kernels: int, most: list[int]) -> list[int]:
-    """`n_kernels` dealt out to the classes as evenly as `most` allows; a class with few rows leaves its share to others."""
+    """`n_kernels` dealt out to the classes as evenly as `most` allows; a class with few rows leaves
+    its share to others.
+    """
     counts = [0] * len(most)
     for _ in range(n_kernels):
         open_ = [k for k in range(len(most)) if counts[k] < most[k]]
-        # every class first; then the one with the fewest kernels, of these the one with the most rows
+        # every class first; then the one with the fewest kernels, of these the one with the most
+        # rows
         k = min(
             open_ or [k for k in range(len(most)) if most[k]], key=lambda k: (counts[k], -most[k])
         )
@@ -111,10 +115,11 @@ def placed(
 def _group(
     method: Method, sample: ClassSample, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centers, deviations of the rows from the points they belong to, and weights, for `Kernel.place`.
+    """Centers, deviations of the rows from the points they belong to, and weights, for
+    `Kernel.place`.
 
-    Missing cells are filled by those points in turn (k-POD: Chi, Chi & Baraniuk, The American Statistician 70(1), 2016), and
-    the deviations in a feature are widened by how often it is known.
+    Missing cells are filled by those points in turn (k-POD: Chi, Chi & Baraniuk, The American
+    Statistician 70(1), 2016), and the deviations in a feature are widened by how often it is known.
     """
     missing = np.isnan(sample.x)
     if not missing.any():
@@ -134,12 +139,16 @@ def _group(
 
 
 def uniform_mixing(sharing: np.ndarray) -> np.ndarray:
-    """Every class starts with equal shares of all the kernels it may use, (M, K); one without any, of all."""
+    """Every class starts with equal shares of all the kernels it may use, (M, K); one without any,
+    of all.
+    """
     allowed = (sharing > 0).astype(float)
     allowed[:, ~allowed.any(axis=0)] = 1.0
     return np.asarray(allowed / allowed.sum(axis=0))
 
 
 def opened(mixing: np.ndarray, sharing: np.ndarray, share: float = 0.1) -> np.ndarray:
-    """Mixing of separate mixtures with a small `share` spread over the kernels that may now be used too."""
+    """Mixing of separate mixtures with a small `share` spread over the kernels that may now be used
+    too.
+    """
     return (1 - share) * mixing + share * uniform_mixing(sharing)

@@ -1,4 +1,6 @@
-"""Kernels at the centers that k-means finds in the class that owns them, as wide as the clusters are on average."""
+"""Kernels at the centers that k-means finds in the class that owns them, as wide as the clusters
+are on average.
+"""
 
 from functools import lru_cache
 
@@ -21,13 +23,16 @@ def _controller() -> ThreadpoolController:
 def kmeans(
     sample: ClassSample, n_kernels: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Centers (n_kernels, d), and for every row the point its deviation is measured from, (n, d)."""
+    """Centers (n_kernels, d), and for every row the point its deviation is measured from, (n,
+    d).
+    """
     if n_kernels >= len(sample.x):  # a kernel a row
         return np.resize(sample.x, (n_kernels, sample.x.shape[1])), sample.x
     found = KMeans(
         n_kernels, n_init=RESTARTS, max_iter=MOST_ROUNDS, random_state=int(rng.integers(2**31))
     )
-    # on a few thousand rows threads cost more than they bring; BLAS is held as sweeps in other threads may hold it now
+    # on a few thousand rows threads cost more than they bring; BLAS is held as sweeps in other
+    # threads may hold it now
     with one_blas_thread(), _controller().limit(limits=1):
         label = found.fit_predict(sample.x, sample_weight=sample.weight)
     return found.cluster_centers_, found.cluster_centers_[label]

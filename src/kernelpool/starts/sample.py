@@ -1,8 +1,8 @@
 """A sample of each class, drawn in one pass wherever the rows live.
 
-Every row gets a random number made from its own content and the seed, and the rows with the smallest numbers stay. So two
-samples add up, the order of the rows and the way they are cut into blocks change nothing, and a row of weight two is the
-same as the row twice.
+Every row gets a random number made from its own content and the seed, and the rows with the
+smallest numbers stay. So two samples add up, the order of the rows and the way they are cut into
+blocks change nothing, and a row of weight two is the same as the row twice.
 """
 
 from typing import NamedTuple
@@ -97,9 +97,12 @@ def drawn_rows(
     seed: int,
     most: int,
 ) -> Sample:
-    """At most `most` of the rows `at` of each class, in float64, by numbers made from their `content`."""
+    """At most `most` of the rows `at` of each class, in float64, by numbers made from their
+    `content`.
+    """
     uniform = to_numpy(content_key(content, seed))[at]
-    # Efraimidis & Spirakis 2006: the smallest of -log(u) / weight is a draw without replacement by weight
+    # Efraimidis & Spirakis 2006: the smallest of -log(u) / weight is a draw without replacement by
+    # weight
     drawn = Sample(-np.log(uniform) / weight[at], code[at], at[:, None], weight[at], most).thinned()
     chosen = np.asarray(
         to_numpy(_take(x, drawn.x[:, 0])), dtype=np.float64
@@ -113,9 +116,12 @@ def _take(x: Array, at: np.ndarray) -> Array:
 
 
 def content_key(x: Array, seed: int) -> Array:
-    """A number in (0, 1) that depends on nothing but the row and the seed (SplitMix64 over its cells)."""
+    """A number in (0, 1) that depends on nothing but the row and the seed (SplitMix64 over its
+    cells).
+    """
     xp = namespace(x)
-    # a millionth of a deviation is as near as rounding can tell rows apart when the data have been shifted
+    # a millionth of a deviation is as near as rounding can tell rows apart when the data have been
+    # shifted
     x = as_float64(x)
     x = xp.clip(xp.where(xp.isnan(x), 1e12 * xp.ones_like(x), x), min=-1e12, max=1e12)
     cells = xp.astype(xp.round(x * 2**20), xp.int64)
@@ -126,7 +132,9 @@ def content_key(x: Array, seed: int) -> Array:
 
 
 def _mixed(z: Array) -> Array:
-    """In signed numbers, which every library has: products and sums wrap around as unsigned ones do."""
+    """In signed numbers, which every library has: products and sums wrap around as unsigned ones
+    do.
+    """
     z = z + (0x9E3779B97F4A7C15 - 2**64)
     z = (z ^ _shifted(z, 30)) * (0xBF58476D1CE4E5B9 - 2**64)
     z = (z ^ _shifted(z, 27)) * (0x94D049BB133111EB - 2**64)

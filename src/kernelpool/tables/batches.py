@@ -30,7 +30,9 @@ Batch = tuple[Any, np.ndarray | None, np.ndarray | None]
 
 
 def is_source(X: Any, y: Any = None) -> bool:
-    """Whether rows come in batches: paths, data sets, iterables of batches, and a table whose target is a column."""
+    """Whether rows come in batches: paths, data sets, iterables of batches, and a table whose
+    target is a column.
+    """
     if isinstance(X, str | os.PathLike) or _is_dataset(X):
         return True
     if hasattr(X, "__array__") or hasattr(X, "shape") or not hasattr(X, "__iter__"):
@@ -85,7 +87,7 @@ def _is_batch(item: Any) -> bool:
     return _is_table(item) and getattr(item, "ndim", 2) == 2
 
 
-# -- tables -----------------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------------
 
 
 def _dataset(path: str, y: Any) -> Any:
@@ -171,7 +173,7 @@ def _column(column: Any) -> np.ndarray:
     return cells.astype(object) if cells.dtype.kind in "UT" else cells
 
 
-# -- arrays -----------------------------------------------------------------------------------------
+# -- arrays ----------------------------------------------------------------------------------------
 
 
 def _of_arrays(given: Iterable[Any], place: str) -> Batch:

@@ -277,7 +277,8 @@ def _cells(X: Any) -> tuple[list[Any], tuple[str, ...] | None, str | None]:
     cells = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
     if cells.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got {cells.ndim}D array instead. Reshape your data: X[None] is one row, X[:, None] "
+            f"Expected 2D array, got {cells.ndim}D array instead. Reshape your data: X[None] is "
+            f"one row, X[:, None] "
             f"one column."
         )
     return list(cells.T), None, None
@@ -309,7 +310,8 @@ def _positions(given: Any, d: int, names: tuple[str, ...] | None) -> list[int]:
     if marks and all(isinstance(mark, bool | np.bool_) for mark in marks):
         if len(marks) != d:
             raise KernelpoolError(
-                f"categorical_features must mark each of the {d} columns of X; got {len(marks)} marks."
+                f"categorical_features must mark each of the {d} columns of X; got {len(marks)} "
+                f"marks."
             )
         return np.flatnonzero(marks).tolist()
     known: dict[Any, int] = {
@@ -394,7 +396,8 @@ def _numbers(column: Any, name: str) -> np.ndarray:
     kind, name = _type_name(column), f"{name[0].upper()}{name[1:]}"
     if kind.startswith(DATES):
         raise KernelpoolError(
-            f"{name} of X holds dates ({kind}), neither categories nor numbers; leave it out, or make a number of it, "
+            f"{name} of X holds dates ({kind}), neither categories nor numbers; leave it out, or "
+            f"make a number of it, "
             f"such as days since some day."
         )
     if isinstance(column, np.ma.MaskedArray):

@@ -1,1 +1,3 @@
-"""Training: typed settings and rows in, fitted parameters out; the estimators are shells around it."""
+"""Training: typed settings and rows in, fitted parameters out; the estimators are shells around
+it.
+"""

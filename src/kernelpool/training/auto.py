@@ -1,12 +1,13 @@
-"""Settings chosen on held-out rows: family and number of kernels, their prior, sharing, and the overlap penalty.
+"""Settings chosen on held-out rows: family and number of kernels, their prior, sharing, and the
+overlap penalty.
 
 Chosen one after the other, each network cross-fitted for a few sweeps of EM: the families with one,
 two, four, ... kernels a class, until more no longer lower the loss; the best without the prior;
 other degrees of sharing; the overlap penalty, for the most sharing that is as good as any.
 
-Networks are compared by their tempered loss (`training.held_out`). Each is scored on the first fold,
-and on the others only if it is not behind the best there by more than a standard error (a race,
-after Maron & Moore, "Hoeffding races", NIPS 1993).
+Networks are compared by their tempered loss (`training.held_out`). Each is scored on the first
+fold, and on the others only if it is not behind the best there by more than a standard error (a
+race, after Maron & Moore, "Hoeffding races", NIPS 1993).
 """
 
 from collections.abc import Callable, Iterable
@@ -31,7 +32,9 @@ FIRST_SHARING, DEGREES = 0.1, (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 STRENGTHS = (5.0, 20.0)
 
 EARLY = 4
-"""A family is not given up below this many kernels a class: spherical ones need some to gain anything."""
+"""A family is not given up below this many kernels a class: spherical ones need some to gain
+anything.
+"""
 
 ROWS_A_KERNEL, ROWS_A_FEATURE = 10, 2
 """Fewest rows for each kernel; and, for kernels without a prior, for each kernel and feature."""
@@ -59,7 +62,8 @@ class Candidate(NamedTuple):
 def choose_settings(
     settings: Settings, data: TrainingData, report: Callable[[str], None]
 ) -> tuple[Settings, dict[str, np.ndarray], bool]:
-    """The settings with nothing "auto" left, a table of what was tried, and whether the search was interrupted.
+    """The settings with nothing "auto" left, a table of what was tried, and whether the search was
+    interrupted.
 
     An interrupted search (Ctrl-C) ends with the best setting so far.
     """
@@ -83,7 +87,9 @@ def choose_settings(
 
 
 class _Search:
-    """`losses` holds the held-out losses of each candidate: on the first fold, and on all or None."""
+    """`losses` holds the held-out losses of each candidate: on the first fold, and on all or
+    None.
+    """
 
     def __init__(
         self, settings: Settings, data: TrainingData, report: Callable[[str], None]
@@ -163,7 +169,9 @@ class _Search:
                 return
 
     def _score(self, candidate: Candidate, *, first: bool = False) -> None:
-        """Cross-fit a candidate on the first fold and, if it is not clearly behind there, on all."""
+        """Cross-fit a candidate on the first fold and, if it is not clearly behind there, on
+        all.
+        """
         if candidate not in self.losses:
             self.losses[candidate] = self._loss(candidate, self.folds[:1]), None
         if not first and not self._lags(candidate):
@@ -269,7 +277,9 @@ class _Search:
         return finalists[held_out.choose(losses, sizes)] if finalists else self.first[0]
 
     def table(self, chosen: Candidate) -> dict[str, np.ndarray]:
-        """What was tried and its losses, a column an entry; `pandas.DataFrame` takes it as it is."""
+        """What was tried and its losses, a column an entry; `pandas.DataFrame` takes it as it
+        is.
+        """
         rows = []
         for c, (first, on_all) in self.losses.items():
             loss, (behind, error), tried = on_all or first, self._behind(c, self.best), c._asdict()

@@ -24,7 +24,9 @@ LOCAL_FLOOR = 0.01
 DEFAULT_DECAY = 0.003
 
 COST_TOL, SLOPE_TOL = 1e7 * float(np.finfo(np.float64).eps), 1e-5
-"""L-BFGS ends an M-step when a step lowers the cost a row by less than a part of it, or its slope is as small as this."""
+"""L-BFGS ends an M-step when a step lowers the cost a row by less than a part of it, or its slope
+is as small as this.
+"""
 
 
 N_STEPS = 20
@@ -33,15 +35,17 @@ N_STEPS = 20
 
 @dataclass(frozen=True)
 class GradientRule:
-    """The M-step of the paper: one gradient step (5) as printed, and the E-step (3) with the repulsion.
+    """The M-step of the paper: one gradient step (5) as printed, and the E-step (3) with the
+    repulsion.
 
     Parameters
     ----------
     learning_rate : float or None, default=None
         eta of (5), whose sum runs over the rows. None takes 4 M / (number of rows).
     repulsion_on : {"weights", "bias"}, default="weights"
-        What the repulsion moves: all weights, or the biases alone, which the paper's section 5 likens to a margin: neurons that
-        have separated the classes keep their direction and are pushed apart.
+        What the repulsion moves: all weights, or the biases alone, which the paper's section 5
+        likens to a margin: neurons that have separated the classes keep their direction and are
+        pushed apart.
     """
 
     learning_rate: float | None = None
@@ -95,7 +99,9 @@ class Lbfgs:
 def fit_neurons(
     data: TrainingData, config: CompetitiveConfig
 ) -> tuple[dict[str, Any], Fit[NeuronParams]]:
-    """The best of the starts: the fields of a fitted record, in the units of the data, and its run."""
+    """The best of the starts: the fields of a fitted record, in the units of the data, and its
+    run.
+    """
     rows, _ = merge_duplicates(labeled(data.rows))  # copies are weights, to the last bit
     data = surveyed(as_rows(*rows), data.classes)
     training = NeuronTraining(data, config)
@@ -201,14 +207,18 @@ class NeuronTraining:
 
 
 def _spread_directions(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    """Unit vectors at angles as wide as may be: the nearest frame with equal extent along all axes, (n, d)."""
+    """Unit vectors at angles as wide as may be: the nearest frame with equal extent along all axes,
+    (n, d).
+    """
     left, _, right = np.linalg.svd(rng.standard_normal((n, d)), full_matrices=False)
     direction = left @ right
     return np.asarray(direction / np.linalg.norm(direction, axis=1, keepdims=True))
 
 
 def weights_out(weight: np.ndarray, frame: Frame) -> np.ndarray:
-    """Weights of standardized features in the units of the features; w . (x - m) / s + b = (w / s) . x + b - w . m / s."""
+    """Weights of standardized features in the units of the features; w . (x - m) / s + b = (w / s)
+    . x + b - w . m / s.
+    """
     slope = weight[..., :-1] / frame.unit
     return np.concatenate([slope, weight[..., -1:] - (slope @ frame.origin)[..., None]], axis=-1)
 

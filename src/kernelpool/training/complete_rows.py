@@ -36,7 +36,9 @@ def merge_duplicates(rows: Labeled) -> tuple[Labeled, np.ndarray]:
 
 
 def mean_and_variance(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted mean and variance of each feature, (d,); the variance of a constant feature is zero."""
+    """Weighted mean and variance of each feature, (d,); the variance of a constant feature is
+    zero.
+    """
     share = weight / weight.sum()
     mean = share @ x
     shift = share @ (x - mean)  # the mean of large numbers is rounded

@@ -1,23 +1,28 @@
 r"""Shared-kernel networks trained to tell classes apart: on log P(C|x), from the EM solution.
 
-EM makes a network that describes each class. The same network, moved from there to raise the conditional likelihood
+EM makes a network that describes each class. The same network, moved from there to raise the
+conditional likelihood
 
 .. math:: \frac1n \sum_n \log P(y_n \mid x_n), \qquad P(C_k \mid x) \propto P(C_k) \sum_j \pi_{jk}\, p(x \mid j)
 
-decides between them. In more than a few dimensions mixtures are far too sure of their classes, and from such a start the first
-steps only blur them. So the climb starts from the EM solution at the inverse temperature :math:`\beta` that suits held-out rows
-best, kernel by kernel: :math:`(\pi_{jk}\, p(x \mid j))^\beta` is again a weighted Gaussian, of covariance
+decides between them. In more than a few dimensions mixtures are far too sure of their classes, and
+from such a start the first steps only blur them. So the climb starts from the EM solution at the
+inverse temperature :math:`\beta` that suits held-out rows best, kernel by kernel:
+:math:`(\pi_{jk}\, p(x \mid j))^\beta` is again a weighted Gaussian, of covariance
 :math:`\Sigma_j / \beta`. It goes on by L-BFGS in the network's own coordinates, where a gradient costs about a sweep, and the
 network with the least loss on held-out rows is kept.
 
-Where a class has few rows for its number of features, covariances of its own mislead. So starts are also sought among networks
-whose covariances are moved to their mean (Friedman, "Regularized discriminant analysis", Journal of the American Statistical
-Association 84(405), 1989): with one kernel a class the far end is linear discriminant analysis.
+Where a class has few rows for its number of features, covariances of its own mislead. So starts are
+also sought among networks whose covariances are moved to their mean (Friedman, "Regularized
+discriminant analysis", Journal of the American Statistical Association 84(405), 1989): with one
+kernel a class the far end is linear discriminant analysis.
 
-Lasserre, Bishop & Minka, "Principled hybrids of generative and discriminative models", CVPR 2006, is behind ``generative_weight``:
-that share of the objective is the likelihood itself, which holds the kernels near the rows that they describe.
+Lasserre, Bishop & Minka, "Principled hybrids of generative and discriminative models", CVPR 2006,
+is behind ``generative_weight``: that share of the objective is the likelihood itself, which holds
+the kernels near the rows that they describe.
 
-Several networks are trained, each stopped on a fold that it was not trained on; their probabilities are averaged.
+Several networks are trained, each stopped on a fold that it was not trained on; their probabilities
+are averaged.
 """
 
 from dataclasses import dataclass, replace
@@ -61,7 +66,9 @@ PATIENCE = 12
 """Steps without a lower loss on held-out rows before the climb ends."""
 
 HEAD_START = 8
-"""Steps after which a climb from a second start must not lie behind where the first one was by then."""
+"""Steps after which a climb from a second start must not lie behind where the first one was by
+then.
+"""
 
 GAIN = 1e-4
 """A loss lower by less than this part of it is no lower."""
@@ -97,7 +104,9 @@ class DiscriminativeNetworks:
     loss: float
     """Log-loss a row on rows that each network was not trained on."""
     log_proba: np.ndarray | None
-    """log P(C_k|x) of the rows that were given as held out, each by the network that others of them select, (n, K)."""
+    """log P(C_k|x) of the rows that were given as held out, each by the network that others of them
+    select, (n, K).
+    """
     interrupted: bool
 
 
@@ -178,7 +187,8 @@ def _trained(
 ) -> tuple[ClassDensities, float, float, np.ndarray, bool]:
     """EM on the rows that train, then the climb.
 
-    Returns the network, its loss, the weight of the held-out rows, their predictions, and whether it was interrupted.
+    Returns the network, its loss, the weight of the held-out rows, their predictions, and whether
+    it was interrupted.
     """
     training = MixtureTraining(data, replace(settings, class_prior=None))
     em_fit = training.best()
@@ -202,7 +212,9 @@ def _trained(
 
 
 def tempered(network: SharedKernel, params: Params, beta: float) -> Params:
-    """The network whose weighted densities are those of `params` to the power of `beta`, kernel by kernel."""
+    """The network whose weighted densities are those of `params` to the power of `beta`, kernel by
+    kernel.
+    """
     kernel = network.kernel
     kernels = kernel.tempered(params.kernels, beta)
     # (pi N)^beta = pi^beta (peak^beta / peak') N', and what a column sums to belongs to its class
@@ -230,7 +242,8 @@ def fit_conditional(
     generative_weight: float | str = 0.0,
     max_iter: int = MAX_ITER,
 ) -> ConditionalFit:
-    """The network with the least loss on `held_out`, rows in the frame of `training`, on the way up from `start`.
+    """The network with the least loss on `held_out`, rows in the frame of `training`, on the way up
+    from `start`.
 
     `selection` is told of every step.
     """
@@ -239,7 +252,8 @@ def fit_conditional(
     losses = np.concatenate(
         [tempered_losses(network, held_out, _shrunk(network, start, s)) for s in SHRINKAGES]
     )
-    # the best start is not always the start of the best way up: from the covariances as they are it goes on further
+    # the best start is not always the start of the best way up: from the covariances as they are it
+    # goes on further
     begins = sorted({int(np.argmin(losses)), int(np.argmin(losses[: len(BETAS)]))})
     weights = GENERATIVE_WEIGHTS if generative_weight == "auto" else (float(generative_weight),)
     n_parameters = training.host_kernel.n_parameters(*start.kernels.mean.shape)
@@ -314,9 +328,11 @@ def log_proba(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
 
 
 def tempered_losses(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
-    """Sum of the log-losses at each of `BETAS`, (L,), from one pass over the densities: they need only be raised to a power.
+    """Sum of the log-losses at each of `BETAS`, (L,), from one pass over the densities: they need
+    only be raised to a power.
 
-    Of rows with missing cells it is that of the marginal densities to the power, not of the marginals of the power.
+    Of rows with missing cells it is that of the marginal densities to the power, not of the
+    marginals of the power.
     """
     natural_params = network.kernel.natural_params(params.kernels, rows.eps)
     return np.asarray(rows.total(_tempered_losses, network, natural_params, params))

@@ -1,4 +1,5 @@
-r"""Cross-fitting: networks trained without one fold each, and predictions for rows that took no part in training.
+r"""Cross-fitting: networks trained without one fold each, and predictions for rows that took no
+part in training.
 
 .. math:: \text{held-out}(x_n) = f_{-k}(x_n), \qquad x_n \in \text{fold } k
 
@@ -75,7 +76,8 @@ def _take(data: tuple[Any, ...], mask: np.ndarray) -> tuple[Any, ...]:
 
 
 class Selection:
-    """Held-out rows that select one of several steps, and their predictions at the step that other rows select.
+    """Held-out rows that select one of several steps, and their predictions at the step that other
+    rows select.
 
     Parameters
     ----------

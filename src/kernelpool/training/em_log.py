@@ -194,8 +194,10 @@ def given_mixture(mixture: Any, n_features: int) -> tuple[GivenMixture, str]:
     missing = [name for name in names if not hasattr(mixture, name)]
     if missing:
         raise KernelpoolError(
-            f"init must be 'kmeans', 'random', 'em' or a fitted mixture; got {type(mixture).__name__} "
-            f"without {', '.join(missing)}. Fit it first; scikit-learn's clone drops the fit unless the "
+            f"init must be 'kmeans', 'random', 'em' or a fitted mixture; got "
+            f"{type(mixture).__name__} "
+            f"without {', '.join(missing)}. Fit it first; scikit-learn's clone drops the fit "
+            f"unless the "
             f"mixture is wrapped in sklearn.frozen.FrozenEstimator."
         )
     means, covariances, mixing = (np.asarray(getattr(mixture, name), np.float64) for name in names)
@@ -214,7 +216,8 @@ def given_mixture(mixture: Any, n_features: int) -> tuple[GivenMixture, str]:
     valid = mixing.shape == means.shape[:1] and np.isfinite(mixing).all() and mixing.min() >= 0
     if not valid or not mixing.sum() > 0:
         raise KernelpoolError(
-            f"init has mixing weights {mixing.tolist()} for {len(means)} kernels; expected positive "
+            f"init has mixing weights {mixing.tolist()} for {len(means)} kernels; expected "
+            f"positive "
             f"numbers."
         )
     return (Kernels(means, covariances), mixing / mixing.sum()), family
@@ -223,7 +226,9 @@ def given_mixture(mixture: Any, n_features: int) -> tuple[GivenMixture, str]:
 def regression_data(
     estimator: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[TrainingData, np.ndarray, np.ndarray, np.ndarray]:
-    """Rows; targets about their mean in units of their deviation (n, o); these means and deviations."""
+    """Rows; targets about their mean in units of their deviation (n, o); these means and
+    deviations.
+    """
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."

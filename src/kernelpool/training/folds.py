@@ -1,7 +1,8 @@
 """Folds of labeled rows: stratified, and made from the content of the rows.
 
-Equal rows of a class share a fold, so that a row of weight two is the same as the row twice and no copy of a held-out row
-is trained on. The order of the rows and the units of the features change nothing.
+Equal rows of a class share a fold, so that a row of weight two is the same as the row twice and no
+copy of a held-out row is trained on. The order of the rows and the units of the features change
+nothing.
 """
 
 import zlib
@@ -105,7 +106,8 @@ def folds_of(
         fold = stratified_folds(codes, int(cv or 5), key=row_keys(X, weight, seed), weight=weight)
         if (fold < 0).all():
             raise KernelpoolError(
-                "y must have a class with at least two distinct rows to hold some out; there is one "
+                "y must have a class with at least two distinct rows to hold some out; there is "
+                "one "
                 f"for each class (n_samples={len(y)})."
             )
         return fold
@@ -115,7 +117,8 @@ def folds_of(
     ):
         if (fold[test] >= 0).any() or len(train) + len(test) != len(y):
             raise KernelpoolError(
-                "cv must hold each row out at most once and train on all others, as StratifiedKFold "
+                "cv must hold each row out at most once and train on all others, as "
+                "StratifiedKFold "
                 f"does; got {cv!r}."
             )
         fold[test] = f

@@ -1,14 +1,15 @@
 r"""Losses on held-out rows, samples of rows on the host, and rows that are held out where they are.
 
-The log-loss of a class posterior measures discrimination and calibration at once. Mixtures in more than a few dimensions are
-overconfident, and the more so the better they discriminate; the log-loss then prefers a blurred network to a sharp one. Networks
-are therefore compared by their *tempered* loss, the log-loss at the best temperature of each,
+The log-loss of a class posterior measures discrimination and calibration at once. Mixtures in more
+than a few dimensions are overconfident, and the more so the better they discriminate; the log-loss
+then prefers a blurred network to a sharp one. Networks are therefore compared by their *tempered*
+loss, the log-loss at the best temperature of each,
 
 .. math:: \min_\beta\; \frac{\sum_n w_n\, (-\log P_\beta(C_{y_n} \mid x_n))}{\sum_n w_n}, \qquad
     P_\beta(C_k \mid x) \propto (P(C_k)\, p(x \mid C_k))^\beta
 
-Of the networks within one standard error of the best by that measure, those within one standard error of the lowest plain
-log-loss are taken, and of these the smallest.
+Of the networks within one standard error of the best by that measure, those within one standard
+error of the lowest plain log-loss are taken, and of these the smallest.
 """
 
 import sys
@@ -57,7 +58,9 @@ class Loss:
         return float(self.weight @ values / self.weight.sum())
 
     def behind(self, other: "Loss", kind: str = "tempered") -> tuple[float, float]:
-        """By how much this loss is above another on the same rows, and the standard error of that."""
+        """By how much this loss is above another on the same rows, and the standard error of
+        that.
+        """
         difference = getattr(self, kind) - getattr(other, kind)
         mean = self.mean(difference)
         return mean, float(np.sqrt(self.mean((difference - mean) ** 2) / self.weight.sum()))
@@ -85,9 +88,10 @@ def held_out_loss(log_joint: np.ndarray, code: np.ndarray, weight: np.ndarray) -
 def choose(losses: list[Loss], sizes: Sequence[tuple[float, ...]]) -> int:
     """The smallest of the best calibrated of those that discriminate best.
 
-    "Best" is within a standard error of the lowest loss: first by the tempered loss, of these by the plain loss. `sizes` are
-    compared entry by entry. Of several that are smallest, the one with the lowest plain loss is taken, and the earliest of
-    equals (to six places: the rest is rounding).
+    "Best" is within a standard error of the lowest loss: first by the tempered loss, of these by
+    the plain loss. `sizes` are compared entry by entry. Of several that are smallest, the one with
+    the lowest plain loss is taken, and the earliest of equals (to six places: the rest is
+    rounding).
     """
     sharp = _lowest(list(range(len(losses))), losses, "tempered")
     calm = _lowest(sharp, losses, "plain")
@@ -101,7 +105,7 @@ def _lowest(among: list[int], losses: list[Loss], kind: str) -> list[int]:
     return [i for i in among if ahead[i][0] <= ahead[i][1]]
 
 
-# -- rows and folds -------------------------------------------------------------------------------------------------
+# -- rows and folds --------------------------------------------------------------------------------
 
 
 class SampledRows(NamedTuple):
@@ -118,7 +122,9 @@ class SampledRows(NamedTuple):
 
 
 def draw_rows(data: TrainingData, seed: int, most_rows: int = MOST_ROWS) -> SampledRows:
-    """Rows on the host; of each class, and of the rows without one, no more than its part of `most_rows`."""
+    """Rows on the host; of each class, and of the rows without one, no more than its part of
+    `most_rows`.
+    """
     unit = _unit(data)
     most = max(most_rows // (len(data.classes) + 1), most_rows // 20)
     drawn = data.rows.total(_of_block, seed, most, data.mean, unit)
@@ -143,13 +149,16 @@ def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingDa
     drawn = np.bincount(code + 1, minlength=len(data.classes) + 1)  # rows of no class come first
     if (drawn < most).all():
         return weight
-    # a row was drawn the more often the more it weighs: among those drawn of a class all count alike
+    # a row was drawn the more often the more it weighs: among those drawn of a class all count
+    # alike
     total = np.concatenate([[data.unlabeled_weight], data.class_weight])
     return np.asarray((total / np.maximum(drawn, 1) * (drawn.sum() / total.sum()))[code + 1])
 
 
 def _unit(data: TrainingData) -> np.ndarray:
-    """By which features are divided, so that numbers made from the content of rows are the same in any units, (d,)."""
+    """By which features are divided, so that numbers made from the content of rows are the same in
+    any units, (d,).
+    """
     return np.sqrt(np.where(data.variance > 0, data.variance, 1.0))
 
 
@@ -216,7 +225,9 @@ class Division:
     """In which the rows are seen."""
 
     def out(self, block: Block) -> Array:
-        """One for the rows that are held out and zero for the others, (n,), in the type of the rows."""
+        """One for the rows that are held out and zero for the others, (n,), in the type of the
+        rows.
+        """
         xp, x = (
             namespace(block.x),
             block.x if block.missing is None else match_array(with_missing(block), like=block.x),
@@ -231,14 +242,17 @@ class Division:
         away = (as_float64(x) * as_float64(seen.unit) + offset) / match_array(
             self.unit, like=offset
         )
-        # a thousandth of a deviation: in a frame of float32 rows are not known much more exactly than that
+        # a thousandth of a deviation: in a frame of float32 rows are not known much more exactly
+        # than that
         key = content_key(away * 2.0**-10, self.seed)
         code = xp.where(block.y < 0, (len(self.spared) - 1) * xp.ones_like(block.y), block.y)  # type: ignore[operator]
         spared = xp.take(xp.asarray(self.spared, device=device(x)), code, axis=0)
         return xp.astype((key < self.share) & ~spared, block.x.dtype)
 
     def drawn(self, block: Block) -> Sample:
-        """The rows that are held out, on the host; a method, since parameters of a statistic are rounded to the rows' type."""
+        """The rows that are held out, on the host; a method, since parameters of a statistic are
+        rounded to the rows' type.
+        """
         x = block.x if block.missing is None else with_missing(block)
         weight = (
             np.ones(x.shape[0])
@@ -290,7 +304,8 @@ class RowsInTraining:
 
 
 def divide(data: TrainingData, seed: int, most_rows: int) -> tuple[TrainingData, SampledRows]:
-    """The training data less about `most_rows` rows, or a fifth of them, that are held out; and these, on the host.
+    """The training data less about `most_rows` rows, or a fifth of them, that are held out; and
+    these, on the host.
 
     Unlike folds, it moves no other row to the host. Classes of few rows are not held out.
     """

@@ -1,4 +1,6 @@
-"""What is told of a fit while it runs: the user's callback, scikit-learn's callbacks, and a progress bar."""
+"""What is told of a fit while it runs: the user's callback, scikit-learn's callbacks, and a
+progress bar.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -61,7 +63,9 @@ class SweepInfo:
 
 
 class Progress:
-    """Lines on the screen while EM runs: a bar where rich is installed, plain lines otherwise, nothing when not verbose."""
+    """Lines on the screen while EM runs: a bar where rich is installed, plain lines otherwise,
+    nothing when not verbose.
+    """
 
     def __init__(self, verbose: int, n_starts: int, max_iter: int, title: str) -> None:
         self.verbose, self.n_starts, self.max_iter, self.title = verbose, n_starts, max_iter, title
@@ -103,7 +107,8 @@ class Progress:
             self._bar.update(self._task, completed=n_sweeps, note=f"objective {objective:.6f}")
         elif self.verbose and (self.verbose > 1 or n_sweeps % 10 == 0):
             print(
-                f"{self.title} {self._index + 1}/{self.n_starts}: sweep {n_sweeps}, objective {objective:.6f} ({change:+.1e})"
+                f"{self.title} {self._index + 1}/{self.n_starts}: sweep {n_sweeps}, objective "
+                f"{objective:.6f} ({change:+.1e})"
             )
 
     def __exit__(
@@ -181,7 +186,8 @@ class SklearnCallbacks:
 class FitMonitor:
     """Tells of each sweep: to the user's callback, to scikit-learn's callbacks, and on the screen.
 
-    A training opens it by `fitting`, which says how parameters are described, and each start by `start`.
+    A training opens it by `fitting`, which says how parameters are described, and each start by
+    `start`.
     """
 
     def __init__(
@@ -207,8 +213,9 @@ class FitMonitor:
     ) -> Iterator[None]:
         """A fit of `n_starts` starts.
 
-        `parameters` describes what EM iterates, in the units of the data; `constants` are the fitted attributes that are known
-        already. Objectives are those in a frame of volume `log_volume`.
+        `parameters` describes what EM iterates, in the units of the data; `constants` are the
+        fitted attributes that are known already. Objectives are those in a frame of volume
+        `log_volume`.
         """
         self._parameters, self._constants, self._log_volume = parameters, constants, log_volume
         tasks = nullcontext() if self._sklearn is None else self._sklearn.fitting(n_starts)
@@ -243,7 +250,9 @@ class FitMonitor:
 
 
 def warn_if_unfinished(fit: Fit[Any], max_iter: int, fell: str | None = None) -> None:
-    """Says so if a fit did not end as it should; `fell` is what to say of an objective that fell, if not the usual."""
+    """Says so if a fit did not end as it should; `fell` is what to say of an objective that fell,
+    if not the usual.
+    """
     if fit.outcome is Outcome.INTERRUPTED:
         raise KeyboardInterrupt(fit.sentence(max_iter))
     if fit.outcome not in (Outcome.CONVERGED, Outcome.STOPPED):

@@ -1,16 +1,18 @@
 r"""Parzen networks from rows: kernels at the rows, their radius, and multi-edit.
 
-Kraaijveld & Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991. The mathematics is in
-`kernelpool.networks.parzen`; the reduction to few kernels is in `kernelpool.training.parzen_reduction`. Rows are complete, and
-scaled and mapped as distances are to be taken.
+Kraaijveld & Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991. The
+mathematics is in `kernelpool.networks.parzen`; the reduction to few kernels is in
+`kernelpool.training.parzen_reduction`. Rows are complete, and scaled and mapped as distances are to
+be taken.
 
-The radius is chosen by errors on rows left out (the paper), or for Gaussian kernels by log-loss: each row is left out, together
-with its copies, and predicted by the votes of the others,
+The radius is chosen by errors on rows left out (the paper), or for Gaussian kernels by log-loss:
+each row is left out, together with its copies, and predicted by the votes of the others,
 
 .. math:: P(C_k \mid x_i) \propto \Big(\sum_{j:\, x_j \ne x_i,\, y_j = k} w_j\, e^{-\|x_i - x_j\|^2 / 2 r^2}\Big)^{1/T}
 
-and the width r and the temperature T are those with the least mean log-loss of the right class. Votes of two classes are taken
-to differ by at most `LONGEST_ODDS`: otherwise the few rows that lie among another class would ask for a temperature that blurs all.
+and the width r and the temperature T are those with the least mean log-loss of the right class.
+Votes of two classes are taken to differ by at most `LONGEST_ODDS`: otherwise the few rows that lie
+among another class would ask for a temperature that blurs all.
 """
 
 import math
@@ -34,15 +36,21 @@ from .complete_rows import Labeled, mean_and_variance, merge_duplicates
 from .held_out import Loss, held_out_loss
 
 LOO_ROWS, LOO_PAIRS = 4096, 1 << 24
-"""Rows that are left out to choose a radius: a random sample of so many, or of so many pairs with kernels."""
+"""Rows that are left out to choose a radius: a random sample of so many, or of so many pairs with
+kernels.
+"""
 
 OCTAVE = 4
-"""Radii are chosen from the powers of two to the 1/OCTAVE, a list that does not depend on the data."""
+"""Radii are chosen from the powers of two to the 1/OCTAVE, a list that does not depend on the
+data.
+"""
 
 MAX_RADII = 48
 
 WIDTH_ROWS = 1500
-"""Most rows that are left out to choose a width; fewer where pairs with kernels would be more than `LOO_PAIRS`."""
+"""Most rows that are left out to choose a width; fewer where pairs with kernels would be more than
+`LOO_PAIRS`.
+"""
 
 GRID = np.exp(np.linspace(-1.6, 1.6, 8))
 """Widths that are tried first, in units of the median distance to the third neighbor."""
@@ -54,10 +62,12 @@ REFINEMENTS = 6
 """Further widths, between the neighbors of the best of the grid."""
 
 LONGEST_ODDS = math.log(1e12)
-"""Tempered votes of two classes are taken to differ by no more than this: a narrow kernel is never that sure of its class."""
+"""Tempered votes of two classes are taken to differ by no more than this: a narrow kernel is never
+that sure of its class.
+"""
 
 
-# -- rows and kernels -------------------------------------------------------------------------------------------------------
+# -- rows and kernels ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,9 @@ class ParzenRows:
     def of(
         cls, rows: Labeled, index: np.ndarray, n_classes: int, *, merge: bool = False
     ) -> "ParzenRows":
-        """Rows and their positions in X; with `merge`, equal rows of a class are one row of more weight."""
+        """Rows and their positions in X; with `merge`, equal rows of a class are one row of more
+        weight.
+        """
         if merge:
             rows, first = merge_duplicates(rows)
             index = index[first]
@@ -118,7 +130,9 @@ def voting_params(
     class_prior: np.ndarray | None,
     group: np.ndarray,
 ) -> ParzenParams:
-    """Kernels sorted by class; without a `class_prior` every vote counts the same, to the last bit: a tie is a tie."""
+    """Kernels sorted by class; without a `class_prior` every vote counts the same, to the last bit:
+    a tie is a tie.
+    """
     offsets = tuple(np.searchsorted(codes, np.arange(len(votes) + 1)).tolist())
     if class_prior is not None:
         log_scale = log_prior_scale(class_prior, votes)
@@ -157,7 +171,9 @@ def full_network(
     rng: np.random.RandomState,
     held_out: ParzenRows | None = None,
 ) -> ParzenNetwork:
-    """A kernel at every row; the radius as given, or with the fewest errors on rows left out or held out."""
+    """A kernel at every row; the radius as given, or with the fewest errors on rows left out or
+    held out.
+    """
     at, params = network_at(rows, np.arange(len(rows.x)), rows.weight, config.class_prior)
     if config.radius is not None:
         return ParzenNetwork(at, replace(params, radius=config.radius))
@@ -171,11 +187,13 @@ def no_group(rows: ParzenRows) -> np.ndarray:
     return np.full(len(rows.x), -1)
 
 
-# -- the radius with the fewest errors ------------------------------------------------------------------------------------
+# -- the radius with the fewest errors -------------------------------------------------------------
 
 
 def candidate_radii(profile: Profile, variance: np.ndarray, weight: float) -> np.ndarray:
-    """Candidates, falling, from the fixed list: from the spread of the data to less than a row's distance from the next."""
+    """Candidates, falling, from the fixed list: from the spread of the data to less than a row's
+    distance from the next.
+    """
     d = len(variance)
     spread = math.sqrt(variance.sum()) * profile.largest_radius(d)
     if not spread > 0:
@@ -195,9 +213,11 @@ def choose_radius(
     rng: np.random.RandomState,
     ease: float = 0.0,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """The radius with the fewest errors on `query`, of several the middle one; all candidates, and their errors.
+    """The radius with the fewest errors on `query`, of several the middle one; all candidates, and
+    their errors.
 
-    With some `ease`, the largest radius whose errors are within so many standard errors of the fewest: it covers more.
+    With some `ease`, the largest radius whose errors are within so many standard errors of the
+    fewest: it covers more.
     """
     radii = candidate_radii(profile, rows.variance, rows.weight.sum())
     wrong, total = errors_by_radius(params, radii, query, own, profile, rng)
@@ -230,7 +250,7 @@ def errors_by_radius(
     return some.weight @ wrong, float(some.weight.sum())
 
 
-# -- the width with the least log-loss --------------------------------------------------------------------------------------
+# -- the width with the least log-loss -------------------------------------------------------------
 
 
 def conditional_network(
@@ -239,7 +259,9 @@ def conditional_network(
     rng: np.random.RandomState,
     held_out: ParzenRows | None = None,
 ) -> ParzenNetwork:
-    """Gaussian kernels at every row, of the width and temperature with the least log-loss on rows left out or held out."""
+    """Gaussian kernels at every row, of the width and temperature with the least log-loss on rows
+    left out or held out.
+    """
     at, params = network_at(rows, np.arange(len(rows.x)), rows.weight, class_prior)
     distinct = rows.merged()  # a row of weight two is the row twice
     some = network_at(distinct, np.arange(len(distinct.x)), distinct.weight, class_prior)[1]
@@ -274,7 +296,9 @@ def conditional_network(
 def _votes(
     params: ParzenParams, query: ParzenRows, own: np.ndarray, rng: np.random.RandomState
 ) -> "_Votes | None":
-    """Votes on the rows of `query`, or on a sample; None if no row has a kernel of its class left."""
+    """Votes on the rows of `query`, or on a sample; None if no row has a kernel of its class
+    left.
+    """
     codes = params.codes
     of_class = np.bincount(codes, minlength=params.n_classes)[query.codes]
     pairs, counts = np.unique(np.stack([params.group, codes]), axis=1, return_counts=True)
@@ -288,7 +312,9 @@ def _votes(
 
 
 class _Votes:
-    """Votes on some rows at any width: distances are taken once, each less the least of its class."""
+    """Votes on some rows at any width: distances are taken once, each less the least of its
+    class.
+    """
 
     def __init__(self, params: ParzenParams, query: ParzenRows, own: np.ndarray) -> None:
         self.codes, self.weight, self.log_scale = query.codes, query.weight, params.log_scale
@@ -330,12 +356,12 @@ class _Votes:
         return held_out_loss(joint, self.codes, self.weight)
 
 
-# -- predictions ------------------------------------------------------------------------------------------------------------
+# -- predictions -----------------------------------------------------------------------------------
 
 
 def tempered_scores(scores: np.ndarray, temperature: float) -> np.ndarray:
-    """Class scores (n, K) at a temperature, up to a constant of the row; a temperature of one leaves
-    them as they are.
+    """Class scores (n, K) at a temperature, up to a constant of the row; a temperature of one
+    leaves them as they are.
     """
     if temperature == 1:
         return scores
@@ -344,7 +370,9 @@ def tempered_scores(scores: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def leave_one_out_scores(profile: Profile, params: ParzenParams, temperature: float) -> np.ndarray:
-    """log P(C_k|x) of every kernel's own row by the kernels at other points, (M, K): copies of a row are left out with it."""
+    """log P(C_k|x) of every kernel's own row by the kernels at other points, (M, K): copies of a
+    row are left out with it.
+    """
     center, weight = params.center, params.weight
     of_class = np.eye(params.n_classes)[params.codes]
     found = np.empty_like(of_class)
@@ -370,7 +398,7 @@ def predicted_codes(params: ParzenParams, profile: Profile, x: np.ndarray) -> np
     return each_row(lambda x: class_scores(x, profile, params).argmax(axis=1), x)
 
 
-# -- editing ----------------------------------------------------------------------------------------------------------------
+# -- editing ---------------------------------------------------------------------------------------
 
 
 def multi_edit(
@@ -382,10 +410,12 @@ def multi_edit(
     n_iter_no_change: int = 3,
     max_iter: int = 100,
 ) -> tuple[np.ndarray, np.ndarray, bool, np.ndarray]:
-    """Steps 1-5 of the paper; `predict(train, test)` are codes of the rows `test` by those of `train`.
+    """Steps 1-5 of the paper; `predict(train, test)` are codes of the rows `test` by those of
+    `train`.
 
-    Returns the positions of the rows that are left, rising; the number of rows after each round, from all of them on; whether
-    the last rounds dropped nothing; and the codes of classes of which a round would have dropped every row.
+    Returns the positions of the rows that are left, rising; the number of rows after each round,
+    from all of them on; whether the last rounds dropped nothing; and the codes of classes of which
+    a round would have dropped every row.
     """
 
     def is_right(test: np.ndarray, train: np.ndarray) -> np.ndarray:

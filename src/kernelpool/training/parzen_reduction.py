@@ -1,8 +1,10 @@
-"""Reduced Parzen networks from rows: editing, the choice of few kernels and their radius, and how few suffice.
+"""Reduced Parzen networks from rows: editing, the choice of few kernels and their radius, and how
+few suffice.
 
-The mathematics is in `kernelpool.networks.parzen_reduction`. The smallest size that suffices is found by cross-validation. The
-network of all rows is then another one than those that were scored, and networks of few kernels differ: it must pass on the
-training rows too, or is made larger until it does.
+The mathematics is in `kernelpool.networks.parzen_reduction`. The smallest size that suffices is
+found by cross-validation. The network of all rows is then another one than those that were scored,
+and networks of few kernels differ: it must pass on the training rows too, or is made larger until
+it does.
 """
 
 import math
@@ -34,19 +36,27 @@ HALVES = range(9)
 """Densities are compared at the full network's radius times 2^(h/2) for one of these h."""
 
 TRIAL_ROWS, TRIAL_SWEEPS = 4096, 3
-"""Rows, or eight times the kernels to be kept if that is more, and sweeps of exchanges of a quick trial."""
+"""Rows, or eight times the kernels to be kept if that is more, and sweeps of exchanges of a quick
+trial.
+"""
 
 EASE = 0.25
-"""Standard errors by which a reduced network may err more, on the training rows, for the sake of a larger radius."""
+"""Standard errors by which a reduced network may err more, on the training rows, for the sake of a
+larger radius.
+"""
 
 N_CANDIDATES, MAX_SWEEPS, TOLERANCE = 64, 10, 1e-3
-"""Rows tried in the place of a kernel, passes of exchanges, and the gain of a pass below which exchanges end."""
+"""Rows tried in the place of a kernel, passes of exchanges, and the gain of a pass below which
+exchanges end.
+"""
 
 EM_SWEEPS = 50
 """Sweeps of EM that fit the votes of kept kernels; the criterion is concave in them."""
 
 HOPELESS = 3.0
-"""Standard errors beyond the tolerance at which a size is given up before every fold has scored it."""
+"""Standard errors beyond the tolerance at which a size is given up before every fold has scored
+it.
+"""
 
 Editor = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """From rows and codes to the positions of the rows that are kept."""
@@ -67,7 +77,9 @@ class ReducedNetwork:
 
 
 def apportion(weight: np.ndarray, most: np.ndarray, total: int) -> list[int]:
-    """`total` kernels dealt out in proportion to `weight`, at least one and at most `most` for each class (Webster's method)."""
+    """`total` kernels dealt out in proportion to `weight`, at least one and at most `most` for each
+    class (Webster's method).
+    """
     counts = np.ones(len(weight), int)
     for _ in range(min(total, int(most.sum())) - len(counts)):
         counts[np.argmax(np.where(counts < most, weight / (counts + 0.5), -1.0))] += 1
@@ -77,8 +89,8 @@ def apportion(weight: np.ndarray, most: np.ndarray, total: int) -> list[int]:
 class Reduction:
     """One training set and its full network, from which networks of any size are made.
 
-    `edit` is whether to edit first, "auto" to let the errors decide, or an `Editor`. `validation` rows choose kernels and radius;
-    without them the training rows do, none voting for itself.
+    `edit` is whether to edit first, "auto" to let the errors decide, or an `Editor`. `validation`
+    rows choose kernels and radius; without them the training rows do, none voting for itself.
     """
 
     def __init__(
@@ -103,7 +115,9 @@ class Reduction:
         """Of all networks made so far, the one with the fewest errors."""
 
     def full_wrong(self) -> np.ndarray:
-        """Whether the full network misclassifies each row, left out of its own vote, (n,), ones and zeros."""
+        """Whether the full network misclassifies each row, left out of its own vote, (n,), ones and
+        zeros.
+        """
         rows, params = self.rows, self.full.params
         at_radius = partial(
             wrong_rows, profile=self.parzen.profile, params=params, radii=[params.radius]
@@ -119,7 +133,8 @@ class Reduction:
 
     @property
     def n_tried(self) -> int:
-        """Networks among which validation rows may have chosen: pools, scales and radii are fixed by the training rows alone.
+        """Networks among which validation rows may have chosen: pools, scales and radii are fixed
+        by the training rows alone.
 
         Twice as many, since a quick trial and the whole one may keep different kernels.
         """
@@ -128,7 +143,7 @@ class Reduction:
         radii = candidate_radii(self.parzen.profile, self.rows.variance, self.rows.weight.sum())
         return 2 * len(self.pools) * len(HALVES) * len(radii)
 
-    # -- editing ----------------------------------------------------------------------------------------------------
+    # -- editing -----------------------------------------------------------------------------------
 
     def _pools(self, edit: bool | str | Editor) -> list[np.ndarray]:
         """Sets of rows among which kernels may be chosen: what editing leaves, or all."""
@@ -145,8 +160,9 @@ class Reduction:
     def _edited(self) -> list[np.ndarray]:
         """What is left after the first round, and at the end.
 
-        Each round is scored by what the rounds before have left. A row near a bent boundary has more of the outer class around
-        it, so boundaries move inwards as long as there is something to drop: the first round may be the better one.
+        Each round is scored by what the rounds before have left. A row near a bent boundary has
+        more of the outer class around it, so boundaries move inwards as long as there is something
+        to drop: the first round may be the better one.
         """
         rows, seed = self.rows, self.rng.randint(2**31)
         config = ParzenConfig(self.parzen.profile, self.full_radius)
@@ -165,14 +181,17 @@ class Reduction:
         lost = np.setdiff1d(np.unique(self.rows.codes), self.rows.codes[kept])
         if len(lost):
             raise KernelpoolError(
-                f"Editing left no row of class number {int(lost[0])}. Use edit=False, or a smaller radius."
+                f"Editing left no row of class number {int(lost[0])}. Use edit=False, or a smaller "
+                f"radius."
             )
         return np.sort(kept)
 
-    # -- choosing kernels -------------------------------------------------------------------------------------------
+    # -- choosing kernels --------------------------------------------------------------------------
 
     def reduce(self, size: int) -> ReducedNetwork:
-        """Keep `size` rows: of the pool, and at the scale, at which quick trials classify the training rows best."""
+        """Keep `size` rows: of the pool, and at the scale, at which quick trials classify the
+        training rows best.
+        """
         seed = self.rng.randint(2**31)
         self.way = self._best_way(size, seed)
         pool = self.pools[self.way[0]]
@@ -182,7 +201,9 @@ class Reduction:
         return found
 
     def _best_way(self, size: int, seed: int) -> tuple[int, int]:
-        """Which pool, and which of `HALVES`: in each pool by octaves as long as the error falls, then one half step."""
+        """Which pool, and which of `HALVES`: in each pool by octaves as long as the error falls,
+        then one half step.
+        """
         errors: dict[tuple[int, int], float] = {}
 
         def error_of(way: tuple[int, int]) -> float:
@@ -209,7 +230,9 @@ class Reduction:
     def _trial(
         self, some: np.ndarray, way: tuple[int, int], size: int, n_sweeps: int, seed: int
     ) -> ReducedNetwork:
-        """`size` of the rows `some` of a pool, and the radius at which they classify the training rows best."""
+        """`size` of the rows `some` of a pool, and the radius at which they classify the training
+        rows best.
+        """
         rng, part = np.random.RandomState(seed), self.rows.part(some)
         codes = np.unique(part.codes)
         weights, most = np.bincount(part.codes, part.weight)[codes], np.bincount(part.codes)[codes]
@@ -234,7 +257,9 @@ class Reduction:
     def _with_radius(
         self, at: np.ndarray, weight: np.ndarray, seed: int
     ) -> tuple[ParzenNetwork, float]:
-        """The rows `at` as kernels, at the radius given or the one with the fewest errors; and that error."""
+        """The rows `at` as kernels, at the radius given or the one with the fewest errors; and that
+        error.
+        """
         rows, rng = self.rows, np.random.RandomState(seed)  # the same rows score every trial
         at, params = network_at(rows, at, weight, self.parzen.class_prior)
         query, own, ease = rows, rows.group, EASE
@@ -253,7 +278,9 @@ class Reduction:
     def _reduce_class(
         self, part: ParzenRows, count: int, scale: float, n_sweeps: int, rng: np.random.RandomState
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Positions of the kept rows of one class, their votes, which sum to one, and the criterion."""
+        """Positions of the kept rows of one class, their votes, which sum to one, and the
+        criterion.
+        """
         if count >= len(part.x):
             return np.arange(len(part.x)), np.full(count, 1 / count), 0.0
         radius = scale * self.full_radius
@@ -272,9 +299,11 @@ class Reduction:
 
 
 class SizeSearch:
-    """The smallest size whose error is within `tolerance` of the full network's, by cross-validation.
+    """The smallest size whose error is within `tolerance` of the full network's, by
+    cross-validation.
 
-    The full network of some of the rows would be no measure: where rows have few neighbors, it is much worse than that of all.
+    The full network of some of the rows would be no measure: where rows have few neighbors, it is
+    much worse than that of all.
     """
 
     def __init__(
@@ -303,7 +332,9 @@ class SizeSearch:
         """Sizes tried, and the error of each on held-out rows."""
 
     def build(self) -> ReducedNetwork:
-        """The network of all rows: of the smallest size that suffices, or as much larger as it needs to be."""
+        """The network of all rows: of the smallest size that suffices, or as much larger as it
+        needs to be.
+        """
         size, n_rows = self.smallest(), len(self.rows.x)
         while size < n_rows:
             found = self.reduction.reduce(size)
@@ -314,7 +345,9 @@ class SizeSearch:
         return self.reduction.full_network()
 
     def smallest(self) -> int:
-        """The smallest size that suffices: doubled until one does, then once between the last two. All rows if none does."""
+        """The smallest size that suffices: doubled until one does, then once between the last two.
+        All rows if none does.
+        """
         fewest = min((len(r.rows.x) for r in self.reductions), default=0)
         below, size = 0, len(np.unique(self.rows.codes))
         while not self.suffices(size):
@@ -325,10 +358,12 @@ class SizeSearch:
         return between if below < between < size and self.suffices(between) else size
 
     def suffices(self, size: int) -> bool:
-        """Whether the error stays within the tolerance of the full network's by a standard error of the difference.
+        """Whether the error stays within the tolerance of the full network's by a standard error of
+        the difference.
 
-        The difference is paired: rows that both networks get right, or both wrong, add nothing to its standard error. Where
-        that exceeds half of the tolerance, the rows are too few to tell, and half of the tolerance must do.
+        The difference is paired: rows that both networks get right, or both wrong, add nothing to
+        its standard error. Where that exceeds half of the tolerance, the rows are too few to tell,
+        and half of the tolerance must do.
         """
         wrong, at = np.empty(0), np.empty(0, int)
         excess = math.inf

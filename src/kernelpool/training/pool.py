@@ -1,10 +1,12 @@
 r"""A pool of classifiers: cross-fitted members, and one probability from those of several.
 
-Every member is F networks, each trained without one fold; their average is the member. The predictions of each network for the
-fold that it was trained without are what the weights of the pool are fitted to, so that nothing is trained twice. Candidates are
-tried in the order given, cheap ones first. A candidate that does not lower the loss of the pool on its first fold is dropped, and
-so are all that are left when the time is over. An interruption (Ctrl-C) keeps the members that are ready. A classifier that can
-leave each of its rows out by itself (`leave_one_out_log_proba`, as Parzen networks can) is trained once, on all rows.
+Every member is F networks, each trained without one fold; their average is the member. The
+predictions of each network for the fold that it was trained without are what the weights of the
+pool are fitted to, so that nothing is trained twice. Candidates are tried in the order given, cheap
+ones first. A candidate that does not lower the loss of the pool on its first fold is dropped, and
+so are all that are left when the time is over. An interruption (Ctrl-C) keeps the members that are
+ready. A classifier that can leave each of its rows out by itself (`leave_one_out_log_proba`, as
+Parzen networks can) is trained once, on all rows.
 
 ========================  ==========================================================================
 a candidate's ``view``    its rows
@@ -16,8 +18,8 @@ a candidate's ``view``    its rows
 "complete table"          the same with missing cells imputed
 ========================  ==========================================================================
 
-Genest & Zidek, "Combining probability distributions: a critique and an annotated bibliography", Statistical Science 1(1), 1986:
-the logarithmic and the linear opinion pool.
+Genest & Zidek, "Combining probability distributions: a critique and an annotated bibliography",
+Statistical Science 1(1), 1986: the logarithmic and the linear opinion pool.
 
 .. math::
 
@@ -31,9 +33,10 @@ paper               here                  shape       meaning
 :math:`w_m`         ``weight``            (L,)        not negative; of the logarithmic pool they need not sum to one
 ==================  ====================  ==========  ==============================================================
 
-The weights minimize the log-loss on held-out rows, which is convex in both cases. Those of the logarithmic pool are a
-temperature as well: members that are overconfident together get weights that sum to less than one. A small penalty (`PRICE`)
-sets the weights of members without use to zero. A ridge towards equal weights (`RIDGE`) fades as rows become many.
+The weights minimize the log-loss on held-out rows, which is convex in both cases. Those of the
+logarithmic pool are a temperature as well: members that are overconfident together get weights that
+sum to less than one. A small penalty (`PRICE`) sets the weights of members without use to zero. A
+ridge towards equal weights (`RIDGE`) fades as rows become many.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,7 +58,9 @@ from .stacking import stacked
 from .views import View, learned_metric, scaled_view, warped_view
 
 TABLE, COMPLETE_TABLE = -1, -2
-"""In place of the position of a view: the table that was passed, and the same with missing cells imputed."""
+"""In place of the position of a view: the table that was passed, and the same with missing cells
+imputed.
+"""
 
 NO_VIEW = {"codes": None, "table": TABLE, "complete table": COMPLETE_TABLE}
 
@@ -100,8 +105,9 @@ class PoolNetwork:
     member: str
     """The candidate that it belongs to."""
     view: int | None = None
-    """Position of the view in which it takes rows; None for encoded rows, -1 for the table, -2 for the
-    table with missing cells imputed."""
+    """Position of the view in which it takes rows; None for encoded rows, -1 for the table, -2 for
+    the table with missing cells imputed.
+    """
     density_weight: float = 0.0
     """Its weight in the densities of the pool."""
 
@@ -180,7 +186,9 @@ class PoolFit:
         self.networks: dict[str, list[PoolNetwork]] = {}
         """Of each member."""
         self.held_out: dict[str, np.ndarray] = {}
-        """log P(C_k|x) of each row by the network that was trained without it, (n, K); NaN for rows in no fold."""
+        """log P(C_k|x) of each row by the network that was trained without it, (n, K); NaN for rows
+        in no fold.
+        """
         self.pooling: Pooling | None = None
         self.trials: list[PoolProgress] = []
         self.interrupted = False
@@ -272,16 +280,20 @@ class PoolFit:
         part = self.weight[rows].sum() / self.weight[self.held].sum()
         return pool(held_out, self.codes[rows], self.weight[rows], self.kind, part)
 
-    # -- one candidate --------------------------------------------------------------------------------------------------
+    # -- one candidate -----------------------------------------------------------------------------
 
     def _data(self, candidate: Candidate) -> tuple[Any, ...]:
-        """What `cross_fit` divides: rows as the candidate takes them, classes, weights, positions and folds."""
+        """What `cross_fit` divides: rows as the candidate takes them, classes, weights, positions
+        and folds.
+        """
         view: Any = self._view(candidate.view.removesuffix(" metric"))
         rows = shown(view, self.views, self.columns, self.x, self.complete, self.table)
         return rows, self.codes, self.weight, np.arange(len(self.x)), self.fold
 
     def _view(self, name: str, fold: int = -1, train: tuple[Any, ...] = ()) -> int | None:
-        """Position of a view in `views`, which it joins when it is first needed; a metric is learned on training rows."""
+        """Position of a view in `views`, which it joins when it is first needed; a metric is
+        learned on training rows.
+        """
         if name in NO_VIEW:
             return NO_VIEW[name]
         learned = name.endswith(" metric")
@@ -338,7 +350,9 @@ class PoolFit:
         train: tuple[Any, ...],
         validation: tuple[Any, ...] | None = None,
     ) -> Any:
-        """A fitted copy of the estimator, with weights and validation rows where its `fit` takes them."""
+        """A fitted copy of the estimator, with weights and validation rows where its `fit` takes
+        them.
+        """
         rows, codes, weight = train
         model = clone(candidate.estimator)
         if candidate.view.startswith(("scaled", "warped")):
@@ -354,7 +368,7 @@ class PoolFit:
         return model.fit(rows, codes, **kwargs)
 
 
-# -- predictions ----------------------------------------------------------------------------------------------------------
+# -- predictions -----------------------------------------------------------------------------------
 
 
 def shown(
@@ -365,7 +379,9 @@ def shown(
     complete: np.ndarray,
     table: Any,
 ) -> Any:
-    """Rows in a view, from the encoded rows, these without missing cells, and the table that was passed."""
+    """Rows in a view, from the encoded rows, these without missing cells, and the table that was
+    passed.
+    """
     if view is None:
         return x
     if view == TABLE:
@@ -426,7 +442,7 @@ def average(log_proba: np.ndarray) -> np.ndarray:
     return np.asarray(np.log(np.exp(log_proba).mean(axis=0)))
 
 
-# -- weights -------------------------------------------------------------------------------------------------------------
+# -- weights ---------------------------------------------------------------------------------------
 
 
 def pooled(log_proba: np.ndarray, weight: np.ndarray, kind: str) -> np.ndarray:

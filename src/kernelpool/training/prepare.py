@@ -144,7 +144,8 @@ def training_data(
         given = estimator.categorical_features
         if given is not None and not isinstance(given, str) and len(given):
             raise KernelpoolError(
-                f"categorical_features={given!r} needs rows in NumPy or a table; encode the categories first, or leave it out."
+                f"categorical_features={given!r} needs rows in NumPy or a table; encode the "
+                f"categories first, or leave it out."
             )
         check_elsewhere(name, X)
         columns = Columns((None,) * X.shape[1], None if names is None else tuple(names))
@@ -226,7 +227,8 @@ def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]
     if any(columns.levels) or has_missing(x):
         found = "has columns of categories" if any(columns.levels) else "contains NaN"
         raise KernelpoolError(
-            f"{method} takes complete numbers alone, and Input X {found}; leave them out, or use fit."
+            f"{method} takes complete numbers alone, and Input X {found}; leave them out, or use "
+            f"fit."
         )
     return columns, x
 
@@ -276,7 +278,8 @@ def _checked(
         if any(held):
             label = columns.label(int(np.argmax(np.array(held) > 0)))
             raise KernelpoolError(
-                f"{label[0].upper()}{label[1:]} of X holds categories, and the model takes it for numbers. "
+                f"{label[0].upper()}{label[1:]} of X holds categories, and the model takes it for "
+                f"numbers. "
                 f"Name it in categorical_features, or leave it out."
             ) from None
         raise
@@ -298,7 +301,8 @@ def check_in_memory(estimator: Any, X: Any, y: Any = None) -> None:
     """One sentence for all rows that only mixtures take."""
     if lives_elsewhere(X) or is_lazy_frame(X) or is_source(X, y):
         raise KernelpoolError(
-            f"{type(estimator).__name__} needs its rows in memory, in NumPy or a data frame; got {type(X).__name__}. "
+            f"{type(estimator).__name__} needs its rows in memory, in NumPy or a data frame; got "
+            f"{type(X).__name__}. "
             f"SharedKernelClassifier takes rows of torch, Dask and files."
         )
 
@@ -317,7 +321,8 @@ def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, li
     ]
     if categorical:
         raise KernelpoolError(
-            f"Column {categorical[0]!r} of X holds {X.dtypes[categorical[0]]}, not numbers; leave it out, or encode it "
+            f"Column {categorical[0]!r} of X holds {X.dtypes[categorical[0]]}, not numbers; leave "
+            f"it out, or encode it "
             f"first (Dask-ML can)."
         )
     names = [str(name) for name in X.columns]
@@ -344,7 +349,8 @@ def check_elsewhere(name: str, X: Any, n_features: int | None = None) -> None:
     """
     if is_array(X) and not is_writeable_array(X):
         raise ValueError(
-            f"X is an array of {type(X).__module__.partition('.')[0]}, whose arrays cannot be written into; pass "
+            f"X is an array of {type(X).__module__.partition('.')[0]}, whose arrays cannot be "
+            f"written into; pass "
             f"numpy.asarray(X), or torch.from_dlpack(X) to stay on its device."
         )
     if X.ndim != 2:
@@ -356,13 +362,15 @@ def check_elsewhere(name: str, X: Any, n_features: int | None = None) -> None:
     xp = np if is_lazy(X) else namespace(X)
     if X.dtype not in (xp.float32, xp.float64):
         raise ValueError(
-            f"X must be float32 or float64; got {X.dtype}. Convert it, for instance with X.astype('float64')."
+            f"X must be float32 or float64; got {X.dtype}. Convert it, for instance with "
+            f"X.astype('float64')."
         )
 
 
 # -- sources of batches ----------------------------------------------------------------------------
 #
-# Rows are decoded once into a store. Labels and categories get codes in the order in which they come;
+# Rows are decoded once into a store. Labels and categories get codes in the order in which they
+# come;
 # when all rows have been read, these are replaced by positions among the sorted values.
 
 
@@ -435,7 +443,8 @@ def _recode(x: np.ndarray, found: Columns, categories: list[_Values | None]) -> 
         if (values is None) != (known is None):
             held = ("numbers", "categories") if known is None else ("categories", "numbers")
             raise KernelpoolError(
-                f"{found.label(i)} of X holds {held[0]} in the first batch and {held[1]} in a later "
+                f"{found.label(i)} of X holds {held[0]} in the first batch and {held[1]} in a "
+                f"later "
                 f"one. Give it one type, or name it in categorical_features."
             )
         if values is not None and known is not None:
@@ -513,7 +522,8 @@ def distinct_labels(labels: np.ndarray, marker: Any) -> np.ndarray:
         if text.any() and not text.all():
             other = known[np.argmax(text != text[0])]
             raise KernelpoolError(
-                f"y must hold labels of one kind; found text and numbers, {label_name(known[0])} and {label_name(other)}. "
+                f"y must hold labels of one kind; found text and numbers, {label_name(known[0])} "
+                f"and {label_name(other)}. "
                 f"Convert y to str, or name the label of unlabeled rows with unlabeled=."
             )
         if len(known) and not text.any():
@@ -629,7 +639,8 @@ def check_total_weight(total: float) -> None:
     """
     if total > HEAVIEST or 0 < total < 1 / HEAVIEST:
         raise KernelpoolError(
-            f"sample_weight must sum to a number between {1 / HEAVIEST:g} and {HEAVIEST:g}; got {total:g}. Multiply all "
+            f"sample_weight must sum to a number between {1 / HEAVIEST:g} and {HEAVIEST:g}; got "
+            f"{total:g}. Multiply all "
             f"weights by a constant: only their proportions count."
         )
 
@@ -687,7 +698,8 @@ def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) ->
     weight = known.observed.sum(axis=0)
     if not (weight > 0).all():
         raise KernelpoolError(
-            f"{feature_name(np.argmin(weight > 0), columns)} of X is missing in every row, so nothing can be learned of it; "
+            f"{feature_name(np.argmin(weight > 0), columns)} of X is missing in every row, so "
+            f"nothing can be learned of it; "
             f"leave it out."
         )
     with np.errstate(over="ignore", invalid="ignore"):
@@ -726,7 +738,8 @@ def _check_range(rows: Rows, second: np.ndarray, mean: np.ndarray, variance: np.
     if small.any():
         what = "told apart in float32" if narrow else "squared in float64"
         raise KernelpoolError(
-            f"Feature {int(np.argmax(small))} of X is too small to be {what}; multiply X by a constant."
+            f"Feature {int(np.argmax(small))} of X is too small to be {what}; multiply X by a "
+            f"constant."
         )
 
 

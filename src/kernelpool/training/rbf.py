@@ -48,7 +48,9 @@ WIDTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
 """Variances of the kernels that are tried, in the unit of their layer."""
 
 RIDGES = (20.0, 2.0, 0.2, 0.02, 2e-3)
-"""Strengths that are tried; half of it times the squared weights is added to the loss of all rows."""
+"""Strengths that are tried; half of it times the squared weights is added to the loss of all
+rows.
+"""
 
 DEFAULT = (2, 1)
 """Positions of the width and the ridge where there are too few rows to choose."""
@@ -196,7 +198,7 @@ def fit_rbf(
     )
 
 
-# -- the hidden layer --------------------------------------------------------------------------------
+# -- the hidden layer ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -270,7 +272,7 @@ def squared_distances(
     return np.asarray(np.maximum(squared, 0, out=squared))
 
 
-# -- widths and ridges -------------------------------------------------------------------------------
+# -- widths and ridges -----------------------------------------------------------------------------
 
 
 def _variances(layer: HiddenLayer, width: float | None) -> Sequence[float]:
@@ -293,7 +295,9 @@ def _search(
     ridge: float | None,
     n_classes: int,
 ) -> tuple[Losses, np.ndarray]:
-    """Held-out losses along the path of widths and ridges, until they rise; and the best readout."""
+    """Held-out losses along the path of widths and ridges, until they rise; and the best
+    readout.
+    """
     selection = Selection(*held_out[1:]) if selection is None else selection
     ridges, losses, best = _ridges(ridge), dict[tuple[int, int], float](), np.empty(0)
     squared = squared_distances(held_out[0], layer.center, layer.features)

@@ -97,7 +97,8 @@ class Training:
         for name, values in allowed.items():
             if getattr(self, name) not in values:
                 raise KernelpoolError(
-                    f"{name} of Training must be one of {list(values)}; got {getattr(self, name)!r}."
+                    f"{name} of Training must be one of {list(values)}; got "
+                    f"{getattr(self, name)!r}."
                 )
         if not self.n_folds >= 2:
             raise KernelpoolError(f"n_folds of Training must be at least 2; got {self.n_folds!r}.")
@@ -140,7 +141,9 @@ class Settings:
 
     @property
     def is_stretched(self) -> bool:
-        """Whether kernels are of another family in the units of the data than in those of training."""
+        """Whether kernels are of another family in the units of the data than in those of
+        training.
+        """
         return self.standardize and FAMILIES[self.covariance_type].scaled is not None
 
     @property
@@ -180,7 +183,9 @@ class FittedNetwork(ClassDensities):
     sharing: np.ndarray
     """The table under which it was trained, (M, K); a learned one as it came out."""
     covariance_type: str
-    """Of `covariances`: spherical kernels of standardized features are diagonal in the units of the data."""
+    """Of `covariances`: spherical kernels of standardized features are diagonal in the units of the
+    data.
+    """
     objective: float
     history: np.ndarray
     fit: Fit[Params]
@@ -214,7 +219,8 @@ class MixtureTraining:
         at_rows = match_array(floor * self.variance, like=data.rows.backend)
         self.kernel: Any = family_for(name, at_rows, data.levels)
         self.class_prior = class_prior_for(settings.class_prior, data.classes, data.class_share)
-        # scratch of a row: features, indicators and one number a kernel; their number is not known yet
+        # scratch of a row: features, indicators and one number a kernel; their number is not known
+        # yet
         self._width = self.host_kernel.n_features(len(data.mean)) + len(data.classes) + 1
         self.rows = data.rows.framed(self.frame, self._width + 32)
         self.stop = Stop(
@@ -228,7 +234,7 @@ class MixtureTraining:
         )
         self._rng = np.random.default_rng(settings.seed)
 
-    # -- training ---------------------------------------------------------------------------------------------------
+    # -- training ----------------------------------------------------------------------------------
 
     def best(self, monitor: FitMonitor | None = None) -> Fit[Params]:
         """EM from every start; the run that ended highest."""
@@ -252,7 +258,9 @@ class MixtureTraining:
         on_sweep: OnSweep | None = None,
         penalty: Penalty | None = None,
     ) -> Fit[Params]:
-        """EM from `start`, under `penalty` beside the one of the settings; a `Learned` start has its sharing learned."""
+        """EM from `start`, under `penalty` beside the one of the settings; a `Learned` start has
+        its sharing learned.
+        """
         network: Any = self._network(sharing, penalty)
         if isinstance(start, Learned):
             network = LearnedSharing(self.kernel, network.penalty)
@@ -287,7 +295,8 @@ class MixtureTraining:
         levels, settings = self.data.levels, self.settings
         penalty: Penalty = NoPenalty() if levels is None else WordPrior()
         if settings.kernel_prior == "conjugate":
-            # of a constant feature nothing is expected: a width there would be the narrower the more rows a kernel has
+            # of a constant feature nothing is expected: a width there would be the narrower the
+            # more rows a kernel has
             expected = self.variance * (self.data.variance > 0)
             numbers = expected if levels is None else expected[np.array(levels) == 0]
             penalty = penalty + Conjugate(numbers, len(sharing)) if len(numbers) else penalty
@@ -317,7 +326,7 @@ class MixtureTraining:
 
         return move
 
-    # -- owners and sharing -----------------------------------------------------------------------------------------
+    # -- owners and sharing ------------------------------------------------------------------------
 
     @cached_property
     def owners(self) -> np.ndarray:
@@ -368,7 +377,8 @@ class MixtureTraining:
             check_shape("sharing", table, shape)
             if table.min() < 0 or table.max() > 1:
                 raise KernelpoolError(
-                    f"sharing must lie in [0, 1]; got values from {table.min():.3g} to {table.max():.3g}."
+                    f"sharing must lie in [0, 1]; got values from {table.min():.3g} to "
+                    f"{table.max():.3g}."
                 )
         usable = (table > 0).any(axis=0)
         if not usable.all():
@@ -392,11 +402,12 @@ class MixtureTraining:
         j = int(np.argmin(seen[:, feature] > 0))
         raise KernelpoolError(
             f"{feature_name(feature, self.data.columns)} of X is missing in every row of class "
-            f"{label_name(self.data.classes[self.owners[j]])}, whose kernels no class with that feature may use: its "
+            f"{label_name(self.data.classes[self.owners[j]])}, whose kernels no class with that "
+            f"feature may use: its "
             f"density there is unknown. Raise sharing above 0, or leave the feature out."
         )
 
-    # -- starts -----------------------------------------------------------------------------------------------------
+    # -- starts ------------------------------------------------------------------------------------
 
     def samples(self, seed: int) -> list[ClassSample]:
         """Rows of each class from which starts are made."""
@@ -421,16 +432,19 @@ class MixtureTraining:
         counts = [int(count) for count in n_kernels]
         if counts != list(n_kernels) or min(counts, default=0) < 0 or sum(counts) < 1:
             raise KernelpoolError(
-                f"n_kernels must be a whole number for each class, none negative and not all zero; got {list(n_kernels)}."
+                f"n_kernels must be a whole number for each class, none negative and not all zero; "
+                f"got {list(n_kernels)}."
             )
         if len(counts) != len(classes):
             raise KernelpoolError(
-                f"n_kernels has {len(counts)} entries for {len(classes)} classes; give one for each class."
+                f"n_kernels has {len(counts)} entries for {len(classes)} classes; give one for "
+                f"each class."
             )
         for name, count, n in zip(classes, counts, most, strict=True):
             if count > n and count > 1:
                 raise KernelpoolError(
-                    f"n_kernels asks for {count} kernels in class {label_name(name)}, which has {n} distinct rows. "
+                    f"n_kernels asks for {count} kernels in class {label_name(name)}, which has "
+                    f"{n} distinct rows. "
                     f"Use at most {n}."
                 )
         return counts
@@ -447,7 +461,9 @@ class MixtureTraining:
         return Params(*(match_array(part, like=self.rows.backend) for part in parts))
 
     def first(self, sharing: np.ndarray) -> Params:
-        """First parameters: those given, the others as the settings say; each call makes another start."""
+        """First parameters: those given, the others as the settings say; each call makes another
+        start.
+        """
         mixing, kernels = self._given_mixing(sharing), self._kernels()
         if self.settings.start.method == "mixtures" and mixing is None:
             start = self._opened(self._separate_mixtures(kernels), sharing)
@@ -488,7 +504,8 @@ class MixtureTraining:
         farthest = float(np.abs(away).max(initial=0.0))
         if not farthest <= max_abs_value(self.rows.eps):
             raise KernelpoolError(
-                f"means of Start must lie near the rows; one lies {farthest:.0e} standard deviations from their mean."
+                f"means of Start must lie near the rows; one lies {farthest:.0e} standard "
+                f"deviations from their mean."
             )
         if means is None and covariances is None:
             return first
@@ -533,11 +550,12 @@ class MixtureTraining:
         mixing = mixing * (sharing > 0)
         if not (mixing.sum(axis=0) > 0).all():
             raise KernelpoolError(
-                "mixing of Start gives a class no weight on any kernel that sharing allows it to use."
+                "mixing of Start gives a class no weight on any kernel that sharing allows it to "
+                "use."
             )
         return np.asarray(mixing / mixing.sum(axis=0))
 
-    # -- results ----------------------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
     def network(
         self, fit: Fit[Params], sharing: np.ndarray | None = None, owners: np.ndarray | None = None
@@ -552,8 +570,10 @@ class MixtureTraining:
             params = SharedKernel(self.kernel, params.mixing).without(params, lost)
             named = ", ".join(f"{j} (class {label_name(classes[owners[j]])})" for j in lost[:5])
             message = (
-                f"{len(lost)} of {len(owners)} kernels lost all their rows and were dropped: {named}"
-                f"{', ...' if len(lost) > 5 else ''}. Use fewer kernels than {len(owners)}, or init='kmeans'; "
+                f"{len(lost)} of {len(owners)} kernels lost all their rows and were dropped: "
+                f"{named}"
+                f"{', ...' if len(lost) > 5 else ''}. Use fewer kernels than {len(owners)}, or "
+                f"init='kmeans'; "
                 f"empty_kernels='keep' leaves them in place."
             )
         log_volume = self.data.log_volume(self.frame)
@@ -667,5 +687,6 @@ def split_by_class(
         _, objective = training._network(alone).sweep(training.rows, children.params)
         fit = Fit(children.params, objective, [objective], outcome=Outcome.CONVERGED)
     parents = np.delete(parents, training.lost(fit.params))
-    # a subkernel that its siblings made needless: nobody asked for it by number, so nobody is warned
+    # a subkernel that its siblings made needless: nobody asked for it by number, so nobody is
+    # warned
     return replace(training.network(fit, alone, owners), parents=parents, dropped=None)

@@ -11,9 +11,9 @@ paper              here             meaning
 :math:`w_i`        ``share``        weight of network i, (L,)
 =================  ===============  ==================================================================
 
-The objective is concave, so EM finds its one maximum from anywhere. Deviations: rows may have weights, and every network
-counts as if it had explained one row more (a Dirichlet prior): with few rows held out the weights stay near equal, and none
-is ever zero.
+The objective is concave, so EM finds its one maximum from anywhere. Deviations: rows may have
+weights, and every network counts as if it had explained one row more (a Dirichlet prior): with few
+rows held out the weights stay near equal, and none is ever zero.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 r"""Stepwise EM: a network that follows a stream of mini-batches.
 
-Cappé & Moulines, "On-line expectation-maximization algorithm for latent data models", Journal of the Royal Statistical
-Society B 71(3), 2009, (11)-(12); Liang & Klein, "Online EM for unsupervised models", NAACL 2009.
+Cappé & Moulines, "On-line expectation-maximization algorithm for latent data models", Journal of
+the Royal Statistical Society B 71(3), 2009, (11)-(12); Liang & Klein, "Online EM for unsupervised
+models", NAACL 2009.
 
 .. math::
 
@@ -20,12 +21,14 @@ in the formula      here              meaning
 :math:`h`           ``half_life``     rows after which half of what was seen is forgotten; none for a stream at rest
 ==================  ================  ==============================================================================
 
-Kernels come and go. One whose share has fallen below a hundredth of an average kernel's is dropped. Where rows of a class come
-that its density does not know, a kernel is born at their mean: they are looked for among a few rows of every mini-batch, and
-count as not known below the running mean of log p(x|C) less five deviations.
+Kernels come and go. One whose share has fallen below a hundredth of an average kernel's is dropped.
+Where rows of a class come that its density does not know, a kernel is born at their mean: they are
+looked for among a few rows of every mini-batch, and count as not known below the running mean of
+log p(x|C) less five deviations.
 
-Deviations from the print: the statistics of a kernel are kept as mass, mean and scatter about that mean, which lose nothing
-where a kernel lies far from the origin for its width; the M-step is the one of batch EM, floor and prior included.
+Deviations from the print: the statistics of a kernel are kept as mass, mean and scatter about that
+mean, which lose nothing where a kernel lies far from the origin for its width; the M-step is the
+one of batch EM, floor and prior included.
 """
 
 from dataclasses import dataclass, replace
@@ -118,16 +121,18 @@ def check_settings(settings: Settings) -> None:
         refused = ["overlap"]
     if refused:
         raise KernelpoolError(
-            f"partial_fit takes a number or a name for {refused[0]}, which does not depend on all rows; set it, or use fit."
+            f"partial_fit takes a number or a name for {refused[0]}, which does not depend on all "
+            f"rows; set it, or use fit."
         )
     family = FAMILIES[settings.covariance_type]
     if not issubclass(family, Gaussian):
         raise KernelpoolError(
-            f"partial_fit needs Gaussian kernels; covariance_type={family.name!r} has others. Use fit."
+            f"partial_fit needs Gaussian kernels; covariance_type={family.name!r} has others. Use "
+            f"fit."
         )
 
 
-# -- the network of a state -----------------------------------------------------------------------------------------------
+# -- the network of a state ------------------------------------------------------------------------
 
 
 class StreamNetwork:
@@ -211,7 +216,7 @@ class StreamNetwork:
             network = network._with_kernel(center, k, step * share)
         return network._without_the_dead()
 
-    # -- kernels that come and go -----------------------------------------------------------------------------------
+    # -- kernels that come and go ------------------------------------------------------------------
 
     def _without_the_dead(self) -> "StreamNetwork":
         state = self.state
@@ -239,7 +244,9 @@ class StreamNetwork:
     def _probed(
         self, probes: ArrayRows, step: float
     ) -> tuple[np.ndarray, list[tuple[np.ndarray, int, float]]]:
-        """What rows of each class are worth now, and where a kernel is to be born: center, class, and share of the rows."""
+        """What rows of each class are worth now, and where a kernel is to be born: center, class,
+        and share of the rows.
+        """
         framed = self.framed(probes)
         codes = np.asarray(probes.y)
         natural_params = self.kernel.natural_params(self.params.kernels, probes.eps)
@@ -291,7 +298,7 @@ class StreamNetwork:
         )
         return self._of(grown)
 
-    # -- what has been learned ----------------------------------------------------------------------------------------
+    # -- what has been learned ---------------------------------------------------------------------
 
     def network_in_data_units(self, classes: np.ndarray) -> FittedNetwork:
         """The network in the units of the data."""
@@ -333,7 +340,9 @@ def _averaged(
     step: float,
     kernel: Gaussian,
 ) -> StreamState:
-    """(1 - gamma) of what was, and gamma of a mini-batch with this mass (M, K); scatters about the new means."""
+    """(1 - gamma) of what was, and gamma of a mini-batch with this mass (M, K); scatters about the
+    new means.
+    """
     n, moments, of_kernel = float(totals.weight), cast(Moments, totals.moments), mass.sum(axis=1)
     some = of_kernel > 1e-12 * n
     shift = np.where(some[:, None], moments.first / np.where(some, of_kernel, 1)[:, None], 0.0)
@@ -352,7 +361,7 @@ def _averaged(
     )
 
 
-# -- mini-batches ---------------------------------------------------------------------------------------------------------
+# -- mini-batches ----------------------------------------------------------------------------------
 
 
 class MiniBatch(NamedTuple):
@@ -372,7 +381,8 @@ def stream_classes(known: np.ndarray | None, given: Any) -> np.ndarray:
         return with_two_classes(distinct_labels(np.asarray(given), None))
     if given is not None and not np.array_equal(np.unique(np.asarray(given)), known):
         raise ValueError(
-            f"classes={np.asarray(given).tolist()} is not the same as on the first call: {known.tolist()}."
+            f"classes={np.asarray(given).tolist()} is not the same as on the first call: "
+            f"{known.tolist()}."
         )
     return known
 
@@ -389,14 +399,16 @@ def mini_batch(
     """Rows of one call to `partial_fit`."""
     if is_lazy(X) or is_source(X, y):
         raise KernelpoolError(
-            f"partial_fit takes a mini-batch that is in memory; got {type(X).__name__}. Call it for each part, or use fit."
+            f"partial_fit takes a mini-batch that is in memory; got {type(X).__name__}. Call it "
+            f"for each part, or use fit."
         )
     columns, X = complete_numbers(estimator, X, "partial_fit")
     labels = to_numpy(y) if is_array(y) else np.asarray(y)
     labels = labels if labels.ndim == 1 else column_or_1d(labels, warn=True)
     if len(labels) != X.shape[0]:
         raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {len(labels)}]"
+            f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, "
+            f"{len(labels)}]"
         )
     codes = codes_of_known(labels, classes)  # nearly always all are, and that is found soonest
     if codes is None:
@@ -404,7 +416,8 @@ def mini_batch(
         unknown = found[~np.isin(found, classes)]
         if len(unknown):
             raise ValueError(
-                f"y has the label {label_name(unknown[0])}, which is not among classes={classes.tolist()}."
+                f"y has the label {label_name(unknown[0])}, which is not among "
+                f"classes={classes.tolist()}."
             )
         codes = class_codes(labels, classes, unlabeled)
     weight = None if sample_weight is None else given_weights(X, sample_weight)
@@ -419,7 +432,7 @@ def mini_batch(
     return MiniBatch(rows, probes, total, columns)
 
 
-# -- the beginning --------------------------------------------------------------------------------------------------------
+# -- the beginning ---------------------------------------------------------------------------------
 
 
 def begin(

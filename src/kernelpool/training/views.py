@@ -1,9 +1,11 @@
-r"""How networks of a pool that are no mixtures take a table: complete numbers, scaled, warped, in a learned metric.
+r"""How networks of a pool that are no mixtures take a table: complete numbers, scaled, warped, in a
+learned metric.
 
 .. math:: z = A\, \frac{\psi_\lambda((x - m) / s) - m'}{s'}
 
-with :math:`\psi_\lambda` the transform of Yeo and Johnson ("A new family of power transformations to improve normality or
-symmetry", Biometrika 87(4), 2000), one exponent for each feature, fitted by maximum likelihood. Categories are indicators.
+with :math:`\psi_\lambda` the transform of Yeo and Johnson ("A new family of power transformations
+to improve normality or symmetry", Biometrika 87(4), 2000), one exponent for each feature, fitted by
+maximum likelihood. Categories are indicators.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +17,9 @@ from ..networks.neighborhood import neighborhood_objective
 from ..tables.columns import indicators_of
 
 FARTHEST = 8.0
-"""Warped features are clipped here, in standard deviations: beyond the training rows a power may diverge."""
+"""Warped features are clipped here, in standard deviations: beyond the training rows a power may
+diverge.
+"""
 
 EXPONENTS, BISECTIONS = (-3.0, 5.0), 32
 """Range of the exponent of a warp, and how often it is halved."""
@@ -56,7 +60,9 @@ class View:
 
 
 def yeo_johnson(u: np.ndarray, exponent: np.ndarray) -> np.ndarray:
-    """psi_lambda, feature by feature: a power of 1 + u above zero, one of 1 - u, with 2 - lambda, below."""
+    """psi_lambda, feature by feature: a power of 1 + u above zero, one of 1 - u, with 2 - lambda,
+    below.
+    """
     size, power = np.log1p(np.abs(u)), np.where(u >= 0, exponent, 2 - exponent)
     small = np.abs(power) < 1e-8
     return np.sign(u) * np.where(small, size, np.expm1(power * size) / np.where(small, 1, power))
@@ -86,14 +92,16 @@ def warped_view(x: np.ndarray, scaled: View) -> View:
 
 
 def likely_exponents(u: np.ndarray) -> np.ndarray:
-    r"""The exponent of each feature at which the warped feature is most likely to be normal, (d,), within `EXPONENTS`.
+    r"""The exponent of each feature at which the warped feature is most likely to be normal, (d,),
+    within `EXPONENTS`.
 
     .. math::
 
         \ell(\lambda) = -\tfrac n2 \log \operatorname{var} \psi_\lambda(u)
             + (\lambda - 1) \sum_n \operatorname{sign}(u_n) \log(1 + |u_n|)
 
-    Its slope is zero there, found by bisection for all features at once; a constant feature keeps 1.
+    Its slope is zero there, found by bisection for all features at once; a constant feature keeps
+    1.
     """
     size, above, sign = np.log1p(np.abs(u)), u >= 0, np.sign(u)
     drift = (sign * size).mean(axis=0)
@@ -121,7 +129,8 @@ def learned_metric(
     z, codes, weight, d = z[chosen], codes[chosen], weight[chosen], z.shape[1]
     near = np.median([np.sort(((z - row) ** 2).sum(axis=1))[min(3, len(z) - 1)] for row in z[:200]])
     z = z / (np.sqrt(near) if near > 0 else 1.0)
-    # exponentials of all pairs are the cost, and half as wide they take a third of it; far rows would be infinitely far
+    # exponentials of all pairs are the cost, and half as wide they take a third of it; far rows
+    # would be infinitely far
     dtype, tol = (np.float32, 1e-6) if np.abs(z).max(initial=0.0) < 1e6 else (np.float64, 1e-9)
     z, weight = z.astype(dtype), weight.astype(dtype)
 

@@ -94,7 +94,7 @@ def test_without_its_packages_the_command_says_what_to_install(monkeypatch, caps
     assert "pip install '.[cli]'" in text
 
 
-# -- nothing runs, breaks out of its place or paints the screen --------------------------------------
+# -- nothing runs, breaks out of its place or paints the screen ------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""`kernelpool fit`: the saved model, its held-out error, settings, and what an interruption leaves."""
+"""`kernelpool fit`: the saved model, its held-out error, settings, and what an interruption
+leaves.
+"""
 
 import re
 from pathlib import Path

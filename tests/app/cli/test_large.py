@@ -1,4 +1,6 @@
-"""Files larger than memory: the same model as from rows in memory, categories and missing cells too."""
+"""Files larger than memory: the same model as from rows in memory, categories and missing cells
+too.
+"""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,6 @@
-"""What only a process of its own can show: signals, terminals, closed streams, a bare installation."""
+"""What only a process of its own can show: signals, terminals, closed streams, a bare
+installation.
+"""
 
 import os
 import pty

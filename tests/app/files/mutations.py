@@ -1,4 +1,6 @@
-"""Ways to damage a model file; each takes the parts of a file and random numbers, and returns bytes."""
+"""Ways to damage a model file; each takes the parts of a file and random numbers, and returns
+bytes.
+"""
 
 import copy
 import json
@@ -87,7 +89,7 @@ class File:
         return b"".join(bytes(part) for part in parts)
 
 
-# -- bytes --------------------------------------------------------------------------------------------------------------
+# -- bytes -----------------------------------------------------------------------------------------
 
 
 def flipped_bits(file, rng):
@@ -161,7 +163,9 @@ def edited_index_text(file, rng):
 
 
 def other_places(file, rng):
-    """Arrays that overlap, leave holes, claim other shapes and types, or sizes that no memory holds."""
+    """Arrays that overlap, leave holes, claim other shapes and types, or sizes that no memory
+    holds.
+    """
     sizes = [0, 1, 2, 3, 8, 2**31, 2**40, 2**47, 2**62, 2**64, -1, 1.5, None, "3"]
 
     def change(text):
@@ -187,7 +191,7 @@ def other_places(file, rng):
     return with_index_text(file, change)
 
 
-# -- what a malicious writer would make ---------------------------------------------------------------------------------
+# -- what a malicious writer would make ------------------------------------------------------------
 
 
 def nodes_of(node, found=None):

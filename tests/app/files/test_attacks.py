@@ -1,4 +1,6 @@
-"""Small files that would cost much to load: each is refused at once, in little memory, with a message of bounded length."""
+"""Small files that would cost much to load: each is refused at once, in little memory, with a
+message of bounded length.
+"""
 
 import json
 import subprocess
@@ -35,7 +37,9 @@ def nested(depth):
 
 
 def claimed(file):
-    """Text without entries that claims to be wide, beside many classes: comparing them would widen each class."""
+    """Text without entries that claims to be wide, beside many classes: comparing them would widen
+    each class.
+    """
     arrays, n = dict(file.arrays), 1500
     arrays["classes_"] = np.arange(1, n + 1, dtype=np.uint32)[:, None]
     arrays["owners_"] = np.zeros((0, 1 << 20), np.uint32)
@@ -93,7 +97,9 @@ def test_an_attack_is_refused_with_a_short_message(what, path):
 
 
 def test_attacks_cost_little_memory(tmp_path):
-    """In a process that may have 1 GB more than it needs to import the library; the files have up to 6 MB."""
+    """In a process that may have 1 GB more than it needs to import the library; the files have up
+    to 6 MB.
+    """
     file, paths = taken_apart("shared, learned", tmp_path / "model"), []
     for i, (change, _) in enumerate(ATTACKS.values()):
         paths.append(str(tmp_path / f"attack{i}"))
@@ -116,7 +122,9 @@ def test_attacks_cost_little_memory(tmp_path):
 
 
 def test_loading_costs_some_times_the_size_of_the_file(path):
-    """Peak memory of an honest load, in a process of its own: at most 4 times the file beyond what an import takes."""
+    """Peak memory of an honest load, in a process of its own: at most 4 times the file beyond what
+    an import takes.
+    """
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40_000, 50)), np.arange(40_000) % 2
     model = kernelpool.ParzenClassifier(radius=1.0).fit(X, y)

@@ -1,4 +1,6 @@
-"""What cannot be saved is refused by `save`; what is no model is refused by `load`, with the reason."""
+"""What cannot be saved is refused by `save`; what is no model is refused by `load`, with the
+reason.
+"""
 
 import ast
 import contextlib
@@ -105,7 +107,7 @@ def test_a_cache_of_a_pipeline_is_not_saved(path, tmp_path):
     assert kernelpool.load(path).memory is None
 
 
-# -- values -----------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------
 
 KEY = np.ones(624, np.uint32)
 
@@ -252,7 +254,7 @@ def test_any_json_is_a_value_or_a_clean_error(node, kind, shape):
         reader.value(node)
 
 
-# -- models -----------------------------------------------------------------------------------------
+# -- models ----------------------------------------------------------------------------------------
 
 
 def changed(name, change, path):

@@ -1,4 +1,6 @@
-"""The file itself: what the guide says of its bytes, other readers of safetensors, and how it comes to be on the disk."""
+"""The file itself: what the guide says of its bytes, other readers of safetensors, and how it comes
+to be on the disk.
+"""
 
 import hashlib
 import json
@@ -162,7 +164,7 @@ def test_arrays_must_lie_end_to_end(what, path):
         container.read_contents(path, 1 << 30)
 
 
-# -- the header -----------------------------------------------------------------------------------------------------------
+# -- the header ------------------------------------------------------------------------------------
 
 
 def test_the_header_tells_what_the_file_is(path):
@@ -212,7 +214,7 @@ def test_what_is_told_beside_the_model_must_be_plain(kwargs, message, path):
     assert not path.exists()
 
 
-# -- versions -------------------------------------------------------------------------------------------------------------
+# -- versions --------------------------------------------------------------------------------------
 
 
 def resealed(path, **metadata):
@@ -256,7 +258,7 @@ def test_a_parameter_that_an_older_library_did_not_have_takes_its_default(path):
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
-# -- on the disk ----------------------------------------------------------------------------------------------------------
+# -- on the disk -----------------------------------------------------------------------------------
 
 
 def test_readers_never_see_half_a_file(path):

@@ -1,4 +1,6 @@
-"""Damaged files give a clean error or a model that answers: never a crash, a hang, or another exception."""
+"""Damaged files give a clean error or a model that answers: never a crash, a hang, or another
+exception.
+"""
 
 import contextlib
 import warnings
@@ -39,7 +41,9 @@ def taken_apart(name, path):
 
 
 def assert_answers(model, X):
-    """For rows like those that the model was fitted to, for rows far away, and for its own samples."""
+    """For rows like those that the model was fitted to, for rows far away, and for its own
+    samples.
+    """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for x in (X[:8], 1e6 * X[:2]) if isinstance(X, np.ndarray) else (X[:8],):
@@ -92,7 +96,7 @@ def test_many_damaged_files_give_clean_errors(name, tmp_path):
     fuzzed(name, tmp_path / "model", 340, seed=1)
 
 
-# -- single bits --------------------------------------------------------------------------------------------------------
+# -- single bits -----------------------------------------------------------------------------------
 
 
 def test_no_single_flipped_bit_goes_unnoticed(tmp_path):

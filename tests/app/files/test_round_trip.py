@@ -1,4 +1,6 @@
-"""What is saved comes back: the same answers to the last bit, the same parameters, and a model that can be fitted again."""
+"""What is saved comes back: the same answers to the last bit, the same parameters, and a model that
+can be fitted again.
+"""
 
 import subprocess
 import sys

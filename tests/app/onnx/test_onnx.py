@@ -1,4 +1,6 @@
-"""Exported models: onnxruntime answers as the estimators do, on rows near and far, and in a process without this library."""
+"""Exported models: onnxruntime answers as the estimators do, on rows near and far, and in a process
+without this library.
+"""
 
 import copy
 import json
@@ -106,7 +108,9 @@ def test_answers_agree_to_1e_5(name):
 
 @pytest.mark.parametrize("name", ["shared full", "parzen epanechnikov", "rbf", "neurons", "pool"])
 def test_float32_inside_agrees_to_1e_5_near_the_data(name):
-    """Far from it, float32 has no digits left for the difference of two log-densities of minus a million."""
+    """Far from it, float32 has no digits left for the difference of two log-densities of minus a
+    million.
+    """
     model, X = example(name)
     x = X[:60].astype(np.float32)
     exported = kernelpool.to_onnx(model, precision="float32")
@@ -114,7 +118,8 @@ def test_float32_inside_agrees_to_1e_5_near_the_data(name):
     assert onnx.TensorProto.DOUBLE not in types
     found, wanted = run(exported, x), expected(model, x)
     if model.__class__.__name__ == "ParzenClassifier" and model.kernel == "epanechnikov":
-        # a row at the very edge of a kernel has a height of nearly zero, whose logarithm float32 cannot tell
+        # a row at the very edge of a kernel has a height of nearly zero, whose logarithm float32
+        # cannot tell
         for answers in (found, wanted):
             answers.pop("log_density")
     assert_agree(found, wanted, 1e-5)
@@ -172,7 +177,9 @@ def test_float64_throughout_agrees_to_1e_10():
 
 
 def test_a_runtime_that_optimizes_does_not_round_to_float32():
-    """onnxruntime folds a factor into the product that follows, as a float32: no such factor may stand there."""
+    """onnxruntime folds a factor into the product that follows, as a float32: no such factor may
+    stand there.
+    """
     model, X = example("parzen epanechnikov")
     found = run(kernelpool.to_onnx(model, precision="float64"), X)["log_density"]
     wanted = model.log_density(X)
@@ -229,7 +236,9 @@ def test_onnxruntime_alone_is_enough(tmp_path):
 
 
 def test_rows_at_an_offset_of_a_million():
-    """Rows are float32, which near a million has steps of 1/16; what is computed from them loses nothing more."""
+    """Rows are float32, which near a million has steps of 1/16; what is computed from them loses
+    nothing more.
+    """
     X, y, _, _ = rows()
     shifted = (X * [1, 10, 100] + 1e6).astype(np.float32)
     for family in ("spherical", "diag", "full", "tied"):
@@ -241,7 +250,7 @@ def test_rows_at_an_offset_of_a_million():
         )
 
 
-# -- tables: categories and missing cells ---------------------------------------------------------------------------------
+# -- tables: categories and missing cells ----------------------------------------------------------
 
 
 def table(n=160):
@@ -355,7 +364,7 @@ def test_other_networks_answer_categories_and_refuse_missing_cells(name):
             run_table(exported, rows)
 
 
-# -- labels, pipelines, metadata ------------------------------------------------------------------------------------------
+# -- labels, pipelines, metadata -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -402,7 +411,8 @@ def test_the_model_says_who_made_it_and_what_its_numbers_mean(tmp_path):
                 X, y
             ),
             KernelpoolError,
-            r"has no sets of classes: export one of its classifiers, such as model\.estimators_\[0\]",
+            r"has no sets of classes: export one of its classifiers, such as "
+            r"model\.estimators_\[0\]",
         ),
         (
             lambda X, y: example("multi-edit")[0],
@@ -412,7 +422,8 @@ def test_the_model_says_who_made_it_and_what_its_numbers_mean(tmp_path):
         (
             lambda X, y: make_pipeline(FunctionTransformer(np.abs), kernels()).fit(X, y),
             KernelpoolError,
-            "A step before the classifier cannot be exported to ONNX: .* transform the rows yourself",
+            "A step before the classifier cannot be exported to ONNX: .* transform the rows "
+            "yourself",
         ),
         (
             lambda X, y: RejectClassifier(
@@ -429,7 +440,7 @@ def test_what_cannot_be_exported_is_said(model, error, message):
         kernelpool.to_onnx(model(X, y))
 
 
-# -- on the disk ----------------------------------------------------------------------------------------------------------
+# -- on the disk -----------------------------------------------------------------------------------
 
 
 def test_precision_is_one_of_three():

@@ -94,7 +94,8 @@ def test_the_explorer_counts_rows_that_are_accepted_drawn_and_wrong(
     choose(browser, ".up", "0")  # age against age
     first = np.flatnonzero(X["age"][300:].notna())[0]
     browser.run(
-        "document.querySelector('.plane').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))"
+        "document.querySelector('.plane').dispatchEvent(new KeyboardEvent('keydown', {key: "
+        "'ArrowRight'}))"
     )
     row = X.iloc[300 + first]
     for name in ("plan", "region"):
@@ -108,7 +109,8 @@ def test_the_explorer_counts_rows_that_are_accepted_drawn_and_wrong(
 def test_the_policy_stops_scripts_that_are_not_the_pages_own(browser, hostile_path):
     browser.open(hostile_path)
     browser.run(
-        "const s = document.createElement('script'); s.textContent = 'window.pwned = 1'; document.body.append(s); 0"
+        "const s = document.createElement('script'); s.textContent = 'window.pwned = 1'; "
+        "document.body.append(s); 0"
     )
     assert browser.run("typeof window.pwned") == "undefined"
     assert any("Content Security Policy" in str(event) for event in browser.trouble)

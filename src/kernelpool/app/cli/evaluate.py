@@ -186,7 +186,7 @@ def _compare(
     return comparisons
 
 
-# -- other questions about rows ---------------------------------------------------------------------
+# -- other questions about rows --------------------------------------------------------------------
 
 
 def check(

@@ -160,7 +160,8 @@ def column_kinds(given: Sequence[str]) -> dict[str, str]:
         if not name or kind not in (NUMBER, CATEGORY):
             raise CommandError(
                 Exit.USAGE,
-                f"--columns takes COLUMN=number or COLUMN=category, such as --columns zip=category; "
+                f"--columns takes COLUMN=number or COLUMN=category, such as --columns "
+                f"zip=category; "
                 f"got {quoted(text)}.",
             )
         found[name] = kind
@@ -237,7 +238,7 @@ def _saved(job: FitJob, path: str, force: bool, screen: Screen) -> str:
     return name
 
 
-# -- the estimator ----------------------------------------------------------------------------------
+# -- the estimator ---------------------------------------------------------------------------------
 
 
 def make_estimator(name: str, settings: Sequence[str], seed: int) -> Any:

@@ -77,7 +77,9 @@ class LoadedModel:
         return found if isinstance(found, str) else None
 
     def recorded(self, key: str, read: Callable[[Any], Any]) -> Any:
-        """What the file says of its training, as `read` makes it; None where that is not possible."""
+        """What the file says of its training, as `read` makes it; None where that is not
+        possible.
+        """
         try:
             return read(self.summary[key])
         except (KeyError, IndexError, TypeError, ValueError):
@@ -261,7 +263,7 @@ def _kinds(model: Any) -> dict[str, str] | None:
     return dict(zip(map(str, names), kinds, strict=True))
 
 
-# -- commands on a file alone -----------------------------------------------------------------------
+# -- commands on a file alone ----------------------------------------------------------------------
 
 
 def info(model: o.ModelPath, as_json: o.Json = False) -> None:

@@ -147,7 +147,9 @@ def _answers(
 
 
 def _with_copies(table: Any, batch: Batch, keep: tuple[str, ...]) -> Any:
-    """The output behind columns of DATA; dictionaries as plain text, in which formulas are found."""
+    """The output behind columns of DATA; dictionaries as plain text, in which formulas are
+    found.
+    """
     import pyarrow as pa
 
     clash = [name for name in keep if name in table.column_names]

@@ -1,9 +1,10 @@
 """Model files: one file, plain data, nothing that runs.
 
-A model file is a `safetensors <https://huggingface.co/docs/safetensors>`_ container whose arrays are the fitted numbers, and
-whose metadata hold a JSON header that says what they are. The format is described in the guide, precisely enough to be read in
-another language. Loading trusts nothing: only classes of a fixed list are rebuilt, and sizes, types, ranges and what the parts
-must be together are checked before a model is returned.
+A model file is a `safetensors <https://huggingface.co/docs/safetensors>`_ container whose arrays
+are the fitted numbers, and whose metadata hold a JSON header that says what they are. The format is
+described in the guide, precisely enough to be read in another language. Loading trusts nothing:
+only classes of a fixed list are rebuilt, and sizes, types, ranges and what the parts must be
+together are checked before a model is returned.
 """
 
 import json
@@ -33,7 +34,9 @@ from .container import (
 __all__ = ["FORMAT_VERSION", "load", "read_header", "save"]
 
 FORMAT_VERSION = 1
-"""Of the files that `save` writes. It rises when a reader of the old version could misunderstand a new file."""
+"""Of the files that `save` writes. It rises when a reader of the old version could misunderstand a
+new file.
+"""
 
 HEADER = {
     "library_version",
@@ -60,26 +63,28 @@ def save(
 ) -> None:
     """Write a fitted estimator to one file that `load` can read and that holds no code.
 
-    The file is written beside `path` and moved into place when it is complete: a crash leaves the old file or the
-    new one.
+    The file is written beside `path` and moved into place when it is complete: a crash leaves the
+    old file or the new one.
 
     Parameters
     ----------
     estimator : fitted estimator
-        Any estimator of this library, alone or behind a `StandardScaler` in a `Pipeline`. For pipelines of other transformers
-        use skops or joblib; neither is checked by this library, and joblib runs whatever code a file holds.
+        Any estimator of this library, alone or behind a `StandardScaler` in a `Pipeline`. For
+        pipelines of other transformers use skops or joblib; neither is checked by this library, and
+        joblib runs whatever code a file holds.
     path : str or path
         Where to write; an existing file is replaced.
     summary : dict or None, default=None
-        What to tell of the training: anything that JSON can hold. None takes what the estimator knows, such as `n_iter_`.
+        What to tell of the training: anything that JSON can hold. None takes what the estimator
+        knows, such as `n_iter_`.
     units : dict of str, or sequence of str, or None, default=None
         The unit of each feature, by its name or in order; kept for whoever reads the file.
 
     Raises
     ------
     ModelFileError
-        If the estimator holds what a file cannot: a function, for instance, as `callback` or as the kernel of a
-        `ParzenClassifier`.
+        If the estimator holds what a file cannot: a function, for instance, as `callback` or as the
+        kernel of a `ParzenClassifier`.
 
     See Also
     --------
@@ -124,12 +129,14 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
     Returns
     -------
     estimator : estimator
-        Its predictions are those of the estimator that was saved, to the last bit, on the same machine with the same versions.
+        Its predictions are those of the estimator that was saved, to the last bit, on the same
+        machine with the same versions.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged, not a model file, of a newer format, or holds numbers that are no model.
+        If the file is damaged, not a model file, of a newer format, or holds numbers that are no
+        model.
 
     See Also
     --------
@@ -140,7 +147,8 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
     header = _header_of(contents.metadata)
     if contents.metadata.get("sha256") != contents.digest:
         raise ModelFileError(
-            "The file is damaged: it is not what was written (its SHA-256 differs). Save the model anew."
+            "The file is damaged: it is not what was written (its SHA-256 differs). Save the model "
+            "anew."
         )
     return _model_of(header, contents.arrays)
 
@@ -156,10 +164,10 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     header : dict
-        ``format_version``, ``library_version``, ``scikit_learn_version``, ``estimator`` (the name of its class),
-        ``parameters``, ``classes``, ``n_features``, ``feature_names``, ``units``, ``summary``, and ``arrays``: the shape and
-        dtype of each.
-        Parameters that are no plain JSON are told as in the file.
+        ``format_version``, ``library_version``, ``scikit_learn_version``, ``estimator`` (the name
+        of its class), ``parameters``, ``classes``, ``n_features``, ``feature_names``, ``units``,
+        ``summary``, and ``arrays``: the shape and dtype of each. Parameters that are no plain JSON
+        are told as in the file.
     """
     index = read_metadata(path)
     header = _header_of(index.metadata)
@@ -175,14 +183,15 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     }
 
 
-# -- the header ---------------------------------------------------------------------------------------------------------------
+# -- the header ------------------------------------------------------------------------------------
 
 
 def _header_of(metadata: dict[str, str]) -> dict[str, Any]:
     """The header, checked."""
     if metadata.get("format") != "kernelpool":
         raise ModelFileError(
-            f"This is a safetensors file, but not one of kernelpool's: its format is {short(metadata.get('format'))}."
+            f"This is a safetensors file, but not one of kernelpool's: its format is "
+            f"{short(metadata.get('format'))}."
         )
     number = metadata.get("format_version", "")
     if not (number.isascii() and number.isdigit() and len(number) <= 6):
@@ -194,7 +203,8 @@ def _header_of(metadata: dict[str, str]) -> dict[str, Any]:
         raise ModelFileError("The header must be a JSON object.")
     if int(number) != FORMAT_VERSION:
         raise ModelFileError(
-            f"The file has format version {number}, written by kernelpool {short(header.get('library_version'))}; "
+            f"The file has format version {number}, written by kernelpool "
+            f"{short(header.get('library_version'))}; "
             f"this is kernelpool {_library_version()}, which reads version {FORMAT_VERSION}. "
             f"Upgrade it (pip install --upgrade kernelpool), or save the model anew."
         )
@@ -205,7 +215,8 @@ def _checked_header(header: dict[str, Any]) -> dict[str, Any]:
     if set(header) != HEADER:
         odd = sorted(set(header) ^ HEADER)
         raise ModelFileError(
-            f"The header must have {', '.join(sorted(HEADER))}; {short(odd[0])} is missing or not known."
+            f"The header must have {', '.join(sorted(HEADER))}; {short(odd[0])} is missing or not "
+            f"known."
         )
     model, names, units = header["model"], header["feature_names"], header["units"]
     if not isinstance(model, dict) or not isinstance(model.get("parameters"), dict):
@@ -240,7 +251,7 @@ def _model_of(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     return estimator
 
 
-# -- what is told beside the model ------------------------------------------------------------------------------------------
+# -- what is told beside the model -----------------------------------------------------------------
 
 
 def _header_for(estimator: Any, summary: Any, units: Any) -> dict[str, Any]:
@@ -291,7 +302,8 @@ def _units_of(
     if isinstance(units, Mapping):
         if names is None:
             raise ModelFileError(
-                "units by name need an estimator that was fitted with feature names; give a list instead."
+                "units by name need an estimator that was fitted with feature names; give a list "
+                "instead."
             )
         unknown = sorted(set(units) - set(names), key=str)
         if unknown:

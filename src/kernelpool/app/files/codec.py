@@ -1,20 +1,23 @@
 """Between fitted estimators and JSON that refers to arrays.
 
-A model is its constructor parameters and its fitted state. Both consist of values of a few kinds; anything else, a
-function for instance, is refused.
+A model is its constructor parameters and its fitted state. Both consist of values of a few kinds;
+anything else, a function for instance, is refused.
 
 ============================  ========================================================================================
 value                         JSON
 ============================  ========================================================================================
-None, bool, int, float, str   itself; ``{"float": "nan"}``, ``"inf"`` or ``"-inf"`` for numbers that JSON lacks
-list, tuple, dict             itself, ``{"tuple": [...]}``, ``{"dict": [[key, value], ...]}``
-array, NumPy scalar           ``{"array": name}``, with ``"order": "F"`` for column-major arrays (rounding may depend on
-                              it) and ``"scalar": true`` for scalars; ``{"text": name}``: code points, (..., width),
-                              padded by zeros; ``{"objects": [...], "shape": [...]}``: text, numbers and None mixed
-RandomState                   ``{"random_state": {...}}``: its state
-record                        ``{"record": class, "fields": {...}}``
-estimator                     ``{"model": class, "parameters": {...}, "fitted": {...} or null}``, or ``{"same":
-                              parameter}`` for the object that a parameter of the same estimator holds
+None, bool, int, float, str   itself; ``{"float": "nan"}``, ``"inf"`` or ``"-inf"`` for numbers that
+JSON lacks list, tuple, dict             itself, ``{"tuple": [...]}``, ``{"dict": [[key, value],
+...]}`` array, NumPy scalar           ``{"array": name}``, with ``"order": "F"`` for column-major
+arrays (rounding may depend on
+                              it) and ``"scalar": true`` for scalars; ``{"text": name}``: code
+                              points, (..., width), padded by zeros; ``{"objects": [...], "shape":
+                              [...]}``: text, numbers and None mixed
+RandomState                   ``{"random_state": {...}}``: its state record
+``{"record": class, "fields": {...}}`` estimator                     ``{"model": class,
+"parameters": {...}, "fitted": {...} or null}``, or ``{"same":
+                              parameter}`` for the object that a parameter of the same estimator
+                              holds
 ============================  ========================================================================================
 
 Classes are those of `ESTIMATORS` and `RECORDS`; nothing is imported by a name from a file.
@@ -63,7 +66,9 @@ def _records() -> dict[str, type]:
 RECORDS = _records()
 
 NOT_SAVED = {"_imputes", "held_out_log_density_", "held_out_proba_", "validation_log_proba_"}
-"""Attributes, and fields of records without the underscore, that are not saved: values for every training row."""
+"""Attributes, and fields of records without the underscore, that are not saved: values for every
+training row.
+"""
 
 NOT_SAVABLE = {
     "_metadata_request": "requests of metadata routing (set_fit_request and the like); save one without",
@@ -71,18 +76,25 @@ NOT_SAVABLE = {
 }
 
 ELSEWHERE = (
-    "For models of other classes use skops (it asks which types you trust when you load) or joblib (loading runs whatever code "
+    "For models of other classes use skops (it asks which types you trust when you load) or joblib "
+    "(loading runs whatever code "
     "the file holds); kernelpool checks neither."
 )
 
 MAX_JOBS, MAX_TEXT_WIDTH, MAX_NESTED_MODELS = 256, 4096, 6
-"""Threads that a file may ask for, characters of an entry in an array of text, and estimators inside each other."""
+"""Threads that a file may ask for, characters of an entry in an array of text, and estimators
+inside each other.
+"""
 
 PLACES = ("memory",)
-"""Parameters that name folders and files of the machine that fitted the model: a later fit would write there."""
+"""Parameters that name folders and files of the machine that fitted the model: a later fit would
+write there.
+"""
 
 PROBES = 16
-"""Rows near the data at most that a model is asked about when it has been read; as many far from it."""
+"""Rows near the data at most that a model is asked about when it has been read; as many far from
+it.
+"""
 
 FAR = 1e6
 """How far away: in units of the data, and times the distance of the centers from zero."""
@@ -95,7 +107,7 @@ def known_classes() -> str:
     return ", ".join(sorted(ESTIMATORS))
 
 
-# -- writing ------------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 class Writer:
@@ -141,7 +153,8 @@ class Writer:
         what = "a function" if callable(value) else f"of type {type(value).__name__}"
         raise ModelFileError(
             f"{where} is {what}, which cannot be saved: a model file holds data, never code. "
-            f"Set it to None or to one of the named choices with set_params before saving, or use pickle."
+            f"Set it to None or to one of the named choices with set_params before saving, or use "
+            f"pickle."
         )
 
     def _named(self, values: dict[str, Any], where: str) -> dict[str, Any]:
@@ -154,7 +167,8 @@ class Writer:
         if ESTIMATORS.get(cls.__name__) is not cls:
             what = f"{cls.__module__}.{cls.__name__}"
             raise ModelFileError(
-                f"{f'{where} is a {what}, which' if where else what} cannot be saved; a model file may hold "
+                f"{f'{where} is a {what}, which' if where else what} cannot be saved; a model file "
+                f"may hold "
                 f"{known_classes()}. {ELSEWHERE}"
             )
         parameters = estimator.get_params(deep=False)
@@ -184,7 +198,8 @@ class Writer:
             for part in parts:
                 if not isinstance(part, PLAIN):
                     raise ModelFileError(
-                        f"{where} holds an object of type {type(part).__name__}, which cannot be saved; "
+                        f"{where} holds an object of type {type(part).__name__}, which cannot be "
+                        f"saved; "
                         f"expected text, numbers or None."
                     )
             objects = [self.value(part, where) for part in parts]
@@ -193,7 +208,8 @@ class Writer:
             width = max(1, array.dtype.itemsize // 4)
             if width > MAX_TEXT_WIDTH:
                 raise ModelFileError(
-                    f"{where} holds text of more than {MAX_TEXT_WIDTH} characters, which cannot be saved."
+                    f"{where} holds text of more than {MAX_TEXT_WIDTH} characters, which cannot be "
+                    f"saved."
                 )
             native = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("="), copy=False)
             points = native.view(np.uint32).reshape(*array.shape, width)
@@ -206,14 +222,15 @@ class Writer:
         array = np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
         if array.dtype not in NAMES:
             raise ModelFileError(
-                f"{where} is an array of type {array.dtype}, which cannot be saved; expected one of "
+                f"{where} is an array of type {array.dtype}, which cannot be saved; expected one "
+                f"of "
                 f"{', '.join(str(dtype) for dtype in NAMES)}, or text."
             )
         self.arrays[where] = array
         return where
 
 
-# -- reading ------------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 class Reader:
@@ -255,7 +272,8 @@ class Reader:
         """Nothing may be left over."""
         if self.arrays:
             raise ModelFileError(
-                f"The file holds an array {short(next(iter(self.arrays)))} that the model does not use."
+                f"The file holds an array {short(next(iter(self.arrays)))} that the model does not "
+                f"use."
             )
 
     def _list(self, node: Any) -> list[Any]:
@@ -292,7 +310,8 @@ class Reader:
     def _taken(self, name: Any) -> np.ndarray:
         if not isinstance(name, str) or name not in self.arrays:
             raise ModelFileError(
-                f"The header asks for an array {short(name)}, which is not in the file or already taken."
+                f"The header asks for an array {short(name)}, which is not in the file or already "
+                f"taken."
             )
         return self.arrays.pop(name)
 
@@ -317,7 +336,8 @@ class Reader:
         gaps = np.isnan(array).any() and not self.field.endswith(("history", "trials"))
         if gaps or (np.abs(array[np.isfinite(array)]) > largest).any():
             raise ModelFileError(
-                f"Array {short(name)} holds NaN, or numbers beyond {largest:.0e}, and is no part of a model."
+                f"Array {short(name)} holds NaN, or numbers beyond {largest:.0e}, and is no part "
+                f"of a model."
             )
 
     def _text(self, node: dict[str, Any]) -> np.ndarray:
@@ -325,7 +345,8 @@ class Reader:
         width = points.shape[-1] if points.ndim else 0
         if points.dtype != np.uint32 or not 1 <= width <= MAX_TEXT_WIDTH:
             raise ModelFileError(
-                f"Text must be code points of type U32 with a width; got {points.dtype} of {points.shape}."
+                f"Text must be code points of type U32 with a width; got {points.dtype} of "
+                f"{points.shape}."
             )
         if points.size and points.max() > sys.maxunicode:
             raise ModelFileError(f"Text holds {points.max()}, which is no code point.")
@@ -374,7 +395,8 @@ class Reader:
     def _nested_model(self, node: dict[str, Any]) -> Any:
         if self.depth >= MAX_NESTED_MODELS:
             raise ModelFileError(
-                f"Models are nested too deep; at most {MAX_NESTED_MODELS} are read inside each other."
+                f"Models are nested too deep; at most {MAX_NESTED_MODELS} are read inside each "
+                f"other."
             )
         self.depth += 1
         model = self.model(node)
@@ -435,11 +457,13 @@ class Reader:
             setattr(model, attribute, value)
 
 
-# -- a whole model --------------------------------------------------------------------------------------------------------
+# -- a whole model ---------------------------------------------------------------------------------
 
 
 def read_model(node: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """The fitted estimator that JSON and arrays describe, rebuilt and asked once; every array must be used."""
+    """The fitted estimator that JSON and arrays describe, rebuilt and asked once; every array must
+    be used.
+    """
     reader = Reader(arrays)
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -459,7 +483,9 @@ def read_model(node: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _probe(model: Any, arrays: dict[str, np.ndarray]) -> None:
-    """Near its centers and far from them, and where cells are missing, the answers are finite; so are samples."""
+    """Near its centers and far from them, and where cells are missing, the answers are finite; so
+    are samples.
+    """
     d, most = getattr(model, "n_features_in_", 0), sum(array.size + 1 for array in arrays.values())
     if not 0 <= d <= most:
         raise ModelFileError("The model in the file has more features than the file has numbers.")
@@ -491,7 +517,9 @@ def _probe(model: Any, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _columns(model: Any) -> Any:
-    """The columns of the table that a model takes; None for transformers and pipelines, which take numbers."""
+    """The columns of the table that a model takes; None for transformers and pipelines, which take
+    numbers.
+    """
     if isinstance(model, estimators.RejectClassifier):
         return _columns(model.estimator_)
     if isinstance(model, estimators.ConformalClassifier):

@@ -1,4 +1,5 @@
-"""The bytes of a model file: a safetensors container, read with suspicion and written all at once or not at all.
+"""The bytes of a model file: a safetensors container, read with suspicion and written all at once
+or not at all.
 
 ::
 
@@ -6,9 +7,9 @@
     index     JSON: every array's dtype, shape and place, and text under "__metadata__"
     data      the arrays, end to end, little-endian, rows first
 
-The container is read here and not by the safetensors package, because a reader that trusts nothing must see what a lenient
-one passes over: names that occur twice, holes, nesting, numbers that are none. The tests read our files with that package,
-and its files with ours.
+The container is read here and not by the safetensors package, because a reader that trusts nothing
+must see what a lenient one passes over: names that occur twice, holes, nesting, numbers that are
+none. The tests read our files with that package, and its files with ours.
 """
 
 import hashlib
@@ -47,7 +48,9 @@ LARGEST_INDEX = 32 << 20
 """Bytes of JSON that are parsed at most; 10,000 features need less than one hundredth of it."""
 
 MOST_VALUES = 1 << 20
-"""Values in JSON, counted by its commas and brackets before it is parsed: each takes some 60 bytes of memory."""
+"""Values in JSON, counted by its commas and brackets before it is parsed: each takes some 60 bytes
+of memory.
+"""
 
 DEEPEST = 96
 """Levels of JSON inside JSON; a classifier in a pipeline has about 20."""
@@ -55,7 +58,9 @@ DEEPEST = 96
 MOST_AXES = 8
 
 WIDEST_EMPTY = 4096
-"""Largest size of an array without entries: it takes no bytes in the file and may cost many when it is used."""
+"""Largest size of an array without entries: it takes no bytes in the file and may cost many when it
+is used.
+"""
 
 
 @dataclass
@@ -88,11 +93,13 @@ class Index:
     data_start: int = 0
 
 
-# -- JSON -----------------------------------------------------------------------------------------------------------------
+# -- JSON ------------------------------------------------------------------------------------------
 
 
 def parse_json(text: str, what: str) -> Any:
-    """`text` as JSON with no name twice, no NaN, no number beyond float64 or 64 bits, and neither too long nor too deep."""
+    """`text` as JSON with no name twice, no NaN, no number beyond float64 or 64 bits, and neither
+    too long nor too deep.
+    """
     if sum(map(text.count, ",[{")) > MOST_VALUES:
         raise ModelFileError(f"The {what} holds more than {MOST_VALUES} values; no more are read.")
     try:
@@ -173,11 +180,13 @@ def clipped(text: object, width: int = 400) -> str:
     return shorten(str(text), width, "...")
 
 
-# -- reading ------------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 def read_index(file: BinaryIO, size: int, max_bytes: int) -> Index:
-    """The first part of a file of `size` bytes, and the promise that the arrays it names fill the rest just so."""
+    """The first part of a file of `size` bytes, and the promise that the arrays it names fill the
+    rest just so.
+    """
     if size < 8:
         raise ModelFileError(
             f"The file has {size} bytes: it is empty or cut off. A model file has at least 8."
@@ -185,12 +194,14 @@ def read_index(file: BinaryIO, size: int, max_bytes: int) -> Index:
     length = int.from_bytes(_exactly(file, 8), "little")
     if length > min(LARGEST_INDEX, size - 8):
         raise ModelFileError(
-            f"The file says that its index has {length} bytes; it has {size - 8} left and at most {LARGEST_INDEX} are read. "
+            f"The file says that its index has {length} bytes; it has {size - 8} left and at most "
+            f"{LARGEST_INDEX} are read. "
             f"It is cut off, or not a model file."
         )
     if size > max_bytes:
         raise ModelFileError(
-            f"The file has {size} bytes; at most {max_bytes} are read. Raise max_bytes if you trust it."
+            f"The file has {size} bytes; at most {max_bytes} are read. Raise max_bytes if you "
+            f"trust it."
         )
     try:
         text = _exactly(file, length).decode("utf-8")
@@ -216,12 +227,14 @@ def read_index(file: BinaryIO, size: int, max_bytes: int) -> Index:
     for place in places:
         if place.start != end:
             raise ModelFileError(
-                f"Array {short(place.name)} starts at byte {place.start} of the data; expected {end}."
+                f"Array {short(place.name)} starts at byte {place.start} of the data; expected "
+                f"{end}."
             )
         end = place.end
     if end != size - 8 - length:
         raise ModelFileError(
-            f"The arrays need {end} bytes of data; the file has {size - 8 - length}. It is cut off or damaged."
+            f"The arrays need {end} bytes of data; the file has {size - 8 - length}. It is cut off "
+            f"or damaged."
         )
     return Index(metadata, places, 8 + length)
 
@@ -242,7 +255,8 @@ def _place(name: str, entry: Any) -> Place:
     n_bytes = math.prod(shape) * DTYPES[kind].itemsize
     if not n_bytes and max(shape) > WIDEST_EMPTY:
         raise ModelFileError(
-            f"{who} of shape {short(shape)} has no entries; its sizes may be at most {WIDEST_EMPTY}."
+            f"{who} of shape {short(shape)} has no entries; its sizes may be at most "
+            f"{WIDEST_EMPTY}."
         )
     if offsets[1] - offsets[0] != n_bytes:
         raise ModelFileError(
@@ -280,7 +294,8 @@ def read_metadata(path: str | os.PathLike[str]) -> Index:
 def _opened(path: str | os.PathLike[str]) -> BinaryIO:
     if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would wait for ever
         raise ModelFileError(
-            f"{os.fspath(path)!r} is not a file; expected a model file that kernelpool.save has written."
+            f"{os.fspath(path)!r} is not a file; expected a model file that kernelpool.save has "
+            f"written."
         )
     return open(path, "rb")
 
@@ -311,11 +326,13 @@ def _array(file: BinaryIO, place: Place, digest: Any) -> np.ndarray:
     return array if sys.byteorder == "little" else array.byteswap()
 
 
-# -- writing ------------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 def sorted_arrays(arrays: dict[str, np.ndarray]) -> list[tuple[str, np.ndarray]]:
-    """In the order of the file: the widest types first, so that every array starts at a multiple of its type's size."""
+    """In the order of the file: the widest types first, so that every array starts at a multiple of
+    its type's size.
+    """
     return sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
 
 

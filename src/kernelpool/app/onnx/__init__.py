@@ -36,44 +36,48 @@ PRECISIONS = {
 def to_onnx(
     estimator: Any, path: str | os.PathLike[str] | None = None, *, precision: str = "mixed"
 ) -> Any:
-    """A fitted estimator as an ONNX model that needs a runtime such as onnxruntime, and nothing of this library.
+    """A fitted estimator as an ONNX model that needs a runtime such as onnxruntime, and nothing of
+    this library.
 
-    Its input is ``X``, (n, d), for any number of rows n. A model of a table with categories takes one input for each column
-    instead, (n, 1), under the name of the column: text for categories, numbers elsewhere. A missing cell is NaN, or the empty
-    text. A classifier returns ``label`` (int64, or text) and ``probabilities`` (n, K); one that knows
-    densities also ``log_density`` (n, K), log p(x|C_k), and ``score_samples`` (n,), log p(x). A regressor returns
-    ``prediction`` and ``std``.
+    Its input is ``X``, (n, d), for any number of rows n. A model of a table with categories takes
+    one input for each column instead, (n, 1), under the name of the column: text for categories,
+    numbers elsewhere. A missing cell is NaN, or the empty text. A classifier returns ``label``
+    (int64, or text) and ``probabilities`` (n, K); one that knows densities also ``log_density`` (n,
+    K), log p(x|C_k), and ``score_samples`` (n,), log p(x). A regressor returns ``prediction`` and
+    ``std``.
 
     Parameters
     ----------
     estimator : fitted estimator
-        `PooledClassifier` (of networks that can be exported), `SharedKernelClassifier`, `SharingAverageClassifier`,
-        `ParzenClassifier` and `ReducedParzenClassifier` (with a named kernel), `RBFNetworkClassifier`,
-        `EMLogClassifier`, `EMLogRegressor`, `CompetitiveNeuronsClassifier`; a `Pipeline` that ends with one of them, after transformers that
-        skl2onnx converts; or a `RejectClassifier` around any of these, which returns ``decision`` as well: 0 for an accepted
-        row, 1 for an ambiguous, 2 for a novel one.
+        `PooledClassifier` (of networks that can be exported), `SharedKernelClassifier`,
+        `SharingAverageClassifier`, `ParzenClassifier` and `ReducedParzenClassifier` (with a named
+        kernel), `RBFNetworkClassifier`, `EMLogClassifier`, `EMLogRegressor`,
+        `CompetitiveNeuronsClassifier`; a `Pipeline` that ends with one of them, after transformers
+        that skl2onnx converts; or a `RejectClassifier` around any of these, which returns
+        ``decision`` as well: 0 for an accepted row, 1 for an ambiguous, 2 for a novel one.
     path : str, path or None, default=None
         Where to write the model, if anywhere; all at once or not at all.
     precision : {"mixed", "float32", "float64"}, default="mixed"
-        "mixed" takes and returns float32 and computes in float64; "float32" computes in float32 as well, for runtimes that
-        know nothing else; "float64" takes and returns float64.
+        "mixed" takes and returns float32 and computes in float64; "float32" computes in float32 as
+        well, for runtimes that know nothing else; "float64" takes and returns float64.
 
     Returns
     -------
     model : onnx.ModelProto
-        The model; its metadata hold the class names, the feature names, the columns behind the inputs where there is more than
-        one, and the version of this library.
+        The model; its metadata hold the class names, the feature names, the columns behind the
+        inputs where there is more than one, and the version of this library.
 
     Raises
     ------
     KernelpoolError
-        If the estimator cannot be told in ONNX, or skl2onnx is not installed (``pip install ".[onnx]"`` in its folder).
+        If the estimator cannot be told in ONNX, or skl2onnx is not installed (``pip install
+        ".[onnx]"`` in its folder).
 
     Notes
     -----
-    `SharedKernelClassifier` and `SharingAverageClassifier` integrate missing cells out in the graph, as they do in Python. The
-    other networks average over imputations in Python, which the graph does not: onnxruntime ends a run with an error that
-    says so where a cell is missing.
+    `SharedKernelClassifier` and `SharingAverageClassifier` integrate missing cells out in the
+    graph, as they do in Python. The other networks average over imputations in Python, which the
+    graph does not: onnxruntime ends a run with an error that says so where a cell is missing.
 
     Examples
     --------
@@ -122,18 +126,21 @@ def _steps_and_network(estimator: Any) -> tuple[Any, Any]:
     steps, last = (inner[:-1], inner[-1]) if isinstance(inner, Pipeline) else (None, inner)
     if isinstance(last, ConformalClassifier):
         raise KernelpoolError(
-            "ConformalClassifier cannot be exported to ONNX, which has no sets of classes: export one of its classifiers, such "
-            "as model.estimators_[0], and compare its answers with calibration_probability_ and calibration_density_."
+            "ConformalClassifier cannot be exported to ONNX, which has no sets of classes: export "
+            "one of its classifiers, such "
+            "as model.estimators_[0], and compare its answers with calibration_probability_ and "
+            "calibration_density_."
         )
     if type(last) not in CONVERTERS:
         known = ", ".join(sorted(cls.__name__ for cls in CONVERTERS))
         raise KernelpoolError(
-            f"{type(last).__name__} cannot be exported to ONNX; expected one of {known}, or a Pipeline that ends with one."
+            f"{type(last).__name__} cannot be exported to ONNX; expected one of {known}, or a "
+            f"Pipeline that ends with one."
         )
     return steps or None, last
 
 
-# -- inputs and outputs -----------------------------------------------------------------------------------------------------
+# -- inputs and outputs ----------------------------------------------------------------------------
 
 OUTPUTS = (
     "label",
@@ -187,7 +194,8 @@ def _stepped(g: Graph, steps: Any, x: str, n_features: int) -> str:
         made = convert_sklearn(steps, initial_types=initial, target_opset=OPSETS)
     except Exception as error:  # skl2onnx raises many kinds where it has no answer
         raise KernelpoolError(
-            f"A step before the classifier cannot be exported to ONNX: {shorten(' '.join(str(error).split()), 300)} "
+            f"A step before the classifier cannot be exported to ONNX: "
+            f"{shorten(' '.join(str(error).split()), 300)} "
             f"Export the last step alone, and transform the rows yourself."
         ) from None
     graph = compose.add_prefix(made, "steps/").graph

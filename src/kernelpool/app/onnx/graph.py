@@ -8,16 +8,21 @@ import numpy as np
 
 OPSETS = {"": 18, "ai.onnx.ml": 3}
 IR_VERSION = 9
-"""Runtimes from 2023 on read these (onnxruntime 1.14). Categories need ONNX's operators for machine learning as well."""
+"""Runtimes from 2023 on read these (onnxruntime 1.14). Categories need ONNX's operators for machine
+learning as well.
+"""
 
 LOG_ZERO = {np.dtype(np.float64): -1e300, np.dtype(np.float32): -1e37}
-"""Stands for log 0: sums of it stay finite, and it is less than any log-density that a row can have."""
+"""Stands for log 0: sums of it stay finite, and it is less than any log-density that a row can
+have.
+"""
 
 
 class Graph:
     """Nodes and constants of a model, with floating-point numbers of one type.
 
-    Where an operation takes a tensor, it takes a number or an array as well, which becomes a constant.
+    Where an operation takes a tensor, it takes a number or an array as well, which becomes a
+    constant.
     """
 
     def __init__(self, dtype: Any, names: Iterator[int] | None = None) -> None:
@@ -36,7 +41,9 @@ class Graph:
         return int(TensorProto.STRING if text else helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def constant(self, value: Any) -> str:
-        """Floats in the type of the graph, whole numbers as int64, text and booleans as they are."""
+        """Floats in the type of the graph, whole numbers as int64, text and booleans as they
+        are.
+        """
         from onnx import helper
 
         array, name = np.asarray(value), f"/constant_{next(self._names)}"
@@ -56,7 +63,9 @@ class Graph:
         message: str | None = None,
         **attributes: Any,
     ) -> str:
-        """Adds a node; the name of what it makes. A runtime quotes `message` where the node fails."""
+        """Adds a node; the name of what it makes. A runtime quotes `message` where the node
+        fails.
+        """
         return self._add(operator, inputs, [name], message, attributes)[0]
 
     def _add(
@@ -75,7 +84,7 @@ class Graph:
         self.nodes.append(node)
         return made
 
-    # -- arithmetic -----------------------------------------------------------------------------------------------------
+    # -- arithmetic --------------------------------------------------------------------------------
 
     def _floats(self, operator: str, *inputs: Any) -> str:
         return self.op(
@@ -141,7 +150,9 @@ class Graph:
     def choose(
         self, condition: str, then: Callable[["Graph"], str], otherwise: Callable[["Graph"], str]
     ) -> str:
-        """What `then` builds, (n, M), where the condition, a scalar, is true, and else what `otherwise` builds."""
+        """What `then` builds, (n, M), where the condition, a scalar, is true, and else what
+        `otherwise` builds.
+        """
         from onnx import helper
 
         branches = {}
@@ -171,7 +182,9 @@ class Graph:
         return np.where(positive, np.log(np.where(positive, p, 1.0)), self.forbidden)
 
     def centered(self, x: str, origin: np.ndarray) -> str:
-        """x - origin: float32 cannot hold an origin far from zero, so what is left of it is taken off in a second step."""
+        """x - origin: float32 cannot hold an origin far from zero, so what is left of it is taken
+        off in a second step.
+        """
         first = origin.astype(self.dtype).astype(np.float64)
         x = self.subtract(x, first)
         return x if (first == origin).all() else self.subtract(x, origin - first)

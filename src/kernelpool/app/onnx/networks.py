@@ -1,7 +1,8 @@
 """Networks as ONNX graphs: the answers of each estimator from rows, (n, d).
 
-Distances are taken from x - mean, so that float32 loses no more than it must; squares are expanded in float64 alone. The parts
-are those of the estimators: the same frame, the same floors of probabilities, the same way out where no kernel covers a row.
+Distances are taken from x - mean, so that float32 loses no more than it must; squares are expanded
+in float64 alone. The parts are those of the estimators: the same frame, the same floors of
+probabilities, the same way out where no kernel covers a row.
 """
 
 import math
@@ -32,10 +33,14 @@ LOWEST = math.log(1e-12)
 """Of log-probabilities in a pool, as in the estimator."""
 
 FARTHEST, LARGEST, LONGEST_ODDS = 8.0, 300.0, math.log(1e12)
-"""Bounds of warped features, of exponents, and of log-odds before they are divided by a temperature, as in the estimators."""
+"""Bounds of warped features, of exponents, and of log-odds before they are divided by a
+temperature, as in the estimators.
+"""
 
 Answers = dict[str, str]
-"""What the graph makes, by the name under which it is returned: joint or probability, log_density, score_samples ..."""
+"""What the graph makes, by the name under which it is returned: joint or probability, log_density,
+score_samples ...
+"""
 
 
 def hstack(g: Graph, parts: list[str]) -> str:
@@ -72,12 +77,14 @@ def _any(g: Graph, counts: str) -> str:
     return g.op("Greater", total, 0.5)
 
 
-# -- densities of rows with missing cells -----------------------------------------------------------------------------------
+# -- densities of rows with missing cells ----------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Kernels in the units of the data: Gaussians over numbers times tables of probabilities over categories."""
+    """Kernels in the units of the data: Gaussians over numbers times tables of probabilities over
+    categories.
+    """
 
     mean: np.ndarray
     """(M, d); what it holds for categories means nothing."""
@@ -167,9 +174,11 @@ def gaussian(g: Graph, z: str, mean: np.ndarray, covariance: np.ndarray, known: 
 
 
 def _eliminated(g: Graph, x: str, mean: np.ndarray, covariance: np.ndarray, known: str) -> str:
-    """Log-densities of the known cells of rows, (n, M), by elimination of one feature after the other.
+    """Log-densities of the known cells of rows, (n, M), by elimination of one feature after the
+    other.
 
-    Rows and columns of missing cells are those of the identity: they add nothing to the quadratic form or the determinant.
+    Rows and columns of missing cells are those of the identity: they add nothing to the quadratic
+    form or the determinant.
     """
     d = mean.shape[1]
     along, across = g.unsqueeze(g.unsqueeze(known, 1), 3), g.unsqueeze(g.unsqueeze(known, 1), 1)
@@ -190,7 +199,7 @@ def _eliminated(g: Graph, x: str, mean: np.ndarray, covariance: np.ndarray, know
     return g.multiply(total, -0.5)
 
 
-# -- mixtures -----------------------------------------------------------------------------------------------------------------
+# -- mixtures --------------------------------------------------------------------------------------
 
 
 def _class_densities(g: Graph, z: str, known: str | None, model: Any, frame: Frame) -> str:
@@ -200,7 +209,8 @@ def _class_densities(g: Graph, z: str, known: str | None, model: Any, frame: Fra
 
 
 def _framed(g: Graph, x: str, model: Any, mixture: Any) -> tuple[Frame, str, str | None, Any]:
-    """The frame of a mixture, rows in it, 1 for each known cell (None where all are), and the volume of its units.
+    """The frame of a mixture, rows in it, 1 for each known cell (None where all are), and the
+    volume of its units.
 
     log p(x) = log p(x in the frame) - volume, which is that of the known cells.
     """
@@ -266,7 +276,7 @@ def _from_density(g: Graph, log_density: str, class_prior: np.ndarray) -> Answer
     }
 
 
-# -- pools ----------------------------------------------------------------------------------------------------------------
+# -- pools -----------------------------------------------------------------------------------------
 
 
 def pooled(g: Graph, x: str, model: Any) -> Answers:
@@ -345,7 +355,9 @@ def _code(g: Graph, x: str, i: int) -> str:
 
 
 def coded(g: Graph, columns: list[str], model: Any) -> str:
-    """Columns, each (n, 1), as encoded rows, (n, d): categories by their codes, NaN for a missing cell."""
+    """Columns, each (n, 1), as encoded rows, (n, d): categories by their codes, NaN for a missing
+    cell.
+    """
     parts = []
     for column, words in zip(columns, model.columns_.categories, strict=True):
         if words is None:
@@ -374,7 +386,8 @@ def _seen(g: Graph, x: str, view: Any) -> str:
     x = _indicators(g, x, view.levels) if any(view.levels) else x
     centered = g.centered(x, view.center)
     if view.exponent is None:
-        # a metric takes the scale with it: a runtime may fold a bare factor into a product, and round it to float32
+        # a metric takes the scale with it: a runtime may fold a bare factor into a product, and
+        # round it to float32
         if view.metric is None:
             return g.multiply(centered, 1 / view.scale)
         return g.matmul(centered, (view.metric / view.scale).T)
@@ -395,17 +408,19 @@ def _seen(g: Graph, x: str, view: Any) -> str:
     return z if view.metric is None else g.matmul(z, view.metric.T)
 
 
-# -- Parzen -------------------------------------------------------------------------------------------------------------
+# -- Parzen ----------------------------------------------------------------------------------------
 
 
 def parzen(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a ParzenClassifier or a ReducedParzenClassifier with a named kernel."""
     if not isinstance(model.kernel, str):
         raise KernelpoolError(
-            "kernel is an object, which ONNX cannot hold; fit with one of the named kernels instead."
+            "kernel is an object, which ONNX cannot hold; fit with one of the named kernels "
+            "instead."
         )
     fitted, net = model._fitted, model._fitted.params()
-    # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product, and round it to float32
+    # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product,
+    # and round it to float32
     frame = Frame(fitted.location, fitted.scale * fitted.unit * net.radius)
     rows = frame.rows(g, _complete(g, x, model))
     if fitted.metric is not None:
@@ -453,7 +468,8 @@ def parzen(g: Graph, x: str, model: Any) -> Answers:
 def _squared(
     g: Graph, x: str, center: np.ndarray, narrow: bool = False, weight: np.ndarray | None = None
 ) -> str:
-    """Squared distances, (n, M), along the features of each kernel where it has a `weight` for them.
+    """Squared distances, (n, M), along the features of each kernel where it has a `weight` for
+    them.
 
     By products where the type can bear the cancellation, else a feature at a time.
     """
@@ -521,7 +537,7 @@ def _from_votes(g: Graph, log_votes: str, alone: np.ndarray, together: np.ndarra
     }
 
 
-# -- RBF networks -------------------------------------------------------------------------------------------------------
+# -- RBF networks ----------------------------------------------------------------------------------
 
 
 def _columns(g: Graph, x: str, model: Any) -> str:
@@ -596,7 +612,7 @@ def em_log_regressor(g: Graph, x: str, model: Any) -> Answers:
     return {"prediction": mean, "std": std}
 
 
-# -- neurons ------------------------------------------------------------------------------------------------------------
+# -- neurons ---------------------------------------------------------------------------------------
 
 
 def neurons(g: Graph, x: str, model: Any) -> Answers:
@@ -653,11 +669,13 @@ CONVERTERS: dict[type, Callable[[Graph, str, Any], Answers]] = {
 }
 """The networks that can be exported."""
 
-# -- refusals -----------------------------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 def refused(g: Graph, answers: Answers, model: Any, classes: np.ndarray) -> Answers:
-    """`answers` of a classifier with the labels of a RejectClassifier around it, and its decisions."""
+    """`answers` of a classifier with the labels of a RejectClassifier around it, and its
+    decisions.
+    """
     code = g.op("ArgMax", answers["probabilities"], axis=1, keepdims=0)
     label = answers["label"]
     if classes.dtype.kind == "b":

@@ -55,7 +55,9 @@ MARKED = 64
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows in memory: an Arrow table of features, and a label for each, None where there is none."""
+    """Rows in memory: an Arrow table of features, and a label for each, None where there is
+    none.
+    """
 
     table: Any
     y: np.ndarray
@@ -64,7 +66,9 @@ class Rows:
     target: str
     source: str
     ids: np.ndarray
-    """Numbers of the rows in the source, from 1; as text, with identifiers, where columns are kept."""
+    """Numbers of the rows in the source, from 1; as text, with identifiers, where columns are
+    kept.
+    """
     left_out: dict[str, str] = field(default_factory=dict)
     """Columns that no model can learn from, and why."""
 
@@ -99,7 +103,9 @@ def as_text(column: Any) -> Any:
 
 
 def numbers(column: Any, style: TextStyle) -> tuple[np.ndarray, np.ndarray]:
-    """Cells as float64, NaN where one is missing; and where a cell is no finite number, (n,) both."""
+    """Cells as float64, NaN where one is missing; and where a cell is no finite number, (n,)
+    both.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -215,7 +221,8 @@ def classes_of(name: str, cells: np.ndarray, as_words: bool = False) -> np.ndarr
         raise TableError(
             f"Column {quoted(name)} holds {len(distinct):,} different fractional numbers such as "
             f"{listed(distinct[:3])}: a measurement, not classes.",
-            f"If they are classes, pass --columns {name}=category. Numbers are predicted from Python, "
+            f"If they are classes, pass --columns {name}=category. Numbers are predicted from "
+            f"Python, "
             f"by kernelpool.EMLogRegressor.",
         )
     if many and n_rows < ROWS_A_CLASS * len(distinct):
@@ -399,7 +406,9 @@ def _typed_kind(batches: Sequence[Batch], name: str) -> str | None:
 
 
 def _numberlike(parts: Sequence[Any]) -> bool:
-    """Whether most of the different cells are numbers, are written in an odd way, or are missing."""
+    """Whether most of the different cells are numbers, are written in an odd way, or are
+    missing.
+    """
     distinct = {cell for part in parts for cell in part.unique().to_pylist()}
     alike = sum(c.strip() in MISSING or is_number(c) or odd_cell(c)[0] != "" for c in distinct)
     return 2 * alike >= len(distinct)

@@ -1,7 +1,7 @@
 """Tables in the format that the name of a file asks for, batch by batch.
 
-Spreadsheets run cells that begin like a formula. So in CSV, text that begins with `=`, `@`, a tab or
-a line end, or with `+` or `-` and is no number, gets an apostrophe in front unless `raw`. Other
+Spreadsheets run cells that begin like a formula. So in CSV, text that begins with `=`, `@`, a tab
+or a line end, or with `+` or `-` and is no number, gets an apostrophe in front unless `raw`. Other
 formats have types and need none.
 """
 
