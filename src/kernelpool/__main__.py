@@ -16,7 +16,7 @@ def main(arguments: list[str] | None = None) -> int:
         from .app.cli.app import run
 
         return run(given)
-    if given[:1] == ["demo"]:
+    if given[:1] == ["demo"] and given[1:2] in ([], ["-o"], ["--output"]):
         from .app.cli import demo
 
         demo.run(given[-1] if len(given) > 1 else demo.FOLDER)

@@ -79,7 +79,7 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         its weight is small.
     margin : bool, default=False
         Neurons that ask for a margin: the squared hinge in place of the logistic function.
-    categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None, default="from_dtype"
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns of X hold categories, as in `SharedKernelClassifier`. Neurons see an indicator
         for each category.
     n_init : int, default=1

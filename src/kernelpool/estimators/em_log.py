@@ -217,8 +217,7 @@ class EMLogClassifier(TabularClassifier, EMLogEstimator):
         Largest number of sweeps.
     tol : float, default=1e-5
         Smallest gain per row that counts.
-    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, \
-default="from_dtype"
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns of X are categorical, as in `SharedKernelClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of the start.

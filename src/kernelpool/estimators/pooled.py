@@ -172,7 +172,7 @@ class PooledClassifier(DensityClassifier):
     class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
         Prior probabilities of the classes where they differ from their shares in the training rows;
         `with_class_prior` changes them later.
-    categorical_features : "from_dtype", sequence of str, int or bool, or None, default="from_dtype"
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns of X hold categories, as in `SharedKernelClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds and of the networks.

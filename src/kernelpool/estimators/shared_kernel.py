@@ -180,10 +180,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         Most sweeps over the rows from one start.
     tol : float, default=1e-5
         EM stops when a sweep adds less than this to the objective per row.
-    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None
+    categorical_features : "from_dtype", array-like of str, int or bool, or None
         Which columns of X hold categories: those whose type says so (strings, categories, booleans;
         of an array of Python objects, columns with text in them), the default; those named, counted
-        or marked; those of which a dict gives the values; or none. A kernel has a table of
+        or marked; or none. A kernel has a table of
         probabilities for each, beside a Gaussian over the numbers.
     unlabeled : int, float, str or None, default=None
         The label in `y` that marks rows without a label, whose class is summed out: -1 as in
