@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from kernelpool.training.stacking import stacked
+from kernelpool.training.pool import stacked
 
 
 @pytest.mark.parametrize("seed", range(4))

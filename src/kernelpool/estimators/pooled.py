@@ -30,6 +30,7 @@ from ..training.pool import (
     average,
     log_probas,
     pooled,
+    stacked,
 )
 from ..training.prepare import (
     check_in_memory,
@@ -38,7 +39,6 @@ from ..training.prepare import (
     is_matrix,
     training_data,
 )
-from ..training.stacking import stacked
 from ..training.views import View
 from .base import DensityClassifier, RowFunction, Transform, log_softmax
 from .parzen import ParzenClassifier

@@ -50,12 +50,45 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 from ..arrays import safe_log
+from ..em import Stop, em
 from ..lbfgs import maximize
 from ..tables.columns import Columns
 from .cross_fit import cross_fit
 from .imputation import ImputationMixture, imputations, imputed
-from .stacking import stacked
 from .views import View, learned_metric, scaled_view, warped_view
+
+PRIOR_ROWS = 1.0
+"""Rows that each network is taken to have explained before any is seen."""
+
+
+def stacked(
+    log_density: np.ndarray, weight: np.ndarray, prior_rows: float = PRIOR_ROWS
+) -> np.ndarray:
+    r"""Weights of several density estimates, (L,), from rows that none of them was trained on.
+
+    Smyth & Wolpert, "Linearly combining density estimators via stacking", Machine Learning 36, 1999:
+
+    .. math:: \max_w \; \sum_n \log \sum_i w_i\, p_i(x_n), \qquad w_i \ge 0, \quad \sum_i w_i = 1
+
+    The objective is concave, so EM finds its one maximum from anywhere. `log_density` (L, n) is
+    that of network i, trained without row n. Deviations: rows may have weights, and a Dirichlet
+    prior of `prior_rows` a network keeps the weights near equal where few rows are held out.
+    """
+    n_networks = len(log_density)
+    total = weight.sum() + prior_rows * n_networks
+    most = log_density.max(axis=0)
+    density, constant = np.exp(log_density - most), weight @ most  # (L, n), as parts of the largest
+
+    def sweep(share: np.ndarray) -> tuple[np.ndarray, float]:
+        evidence = share @ density
+        mass = share * (density @ (weight / evidence))
+        objective = (
+            weight @ np.log(evidence) + constant + prior_rows * np.log(share).sum()
+        ) / total
+        return (mass + prior_rows) / total, float(objective)
+
+    return em(sweep, np.full(n_networks, 1 / n_networks), Stop(max_iter=2000, tol=1e-10)).params
+
 
 TABLE, COMPLETE_TABLE = -1, -2
 """In place of the position of a view: the table that was passed, and the same with missing cells

@@ -294,6 +294,10 @@ CHANGES = {
         lambda h, m, a: put(a["_fitted/means"], np.nan),
         "holds NaN",
     ),
+    "a square that overflows": (
+        lambda h, m, a: put(a["_fitted/means"], 1e151),  # sqrt(1.8e308) / 1e4 = 1.3e150
+        r"numbers beyond 1e\+150",
+    ),
     "no covariance": (
         lambda h, m, a: put(a["_fitted/covariances"], -1.0),
         "not finite|not fit together",
