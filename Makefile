@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test slow lint docs bench accuracy papers torture arrays clean
+.PHONY: demo test slow lint docs bench accuracy numbers papers torture arrays clean
 
 demo: $(VENV)/demo
 	$(BIN)/python -m kernelpool demo
@@ -28,6 +28,10 @@ bench: $(VENV)/test
 
 accuracy: $(VENV)/accuracy
 	$(BIN)/python -m benchmarks.accuracy
+
+# measures the quick tables of the pages again, and writes all stored records into the pages
+numbers: $(VENV)/test
+	$(BIN)/python docs/numbers.py --quick
 
 arrays: $(VENV)/torch
 	$(BIN)/python -m pytest -n 2 -m "not slow" tests -k "backend or backends or homes"
