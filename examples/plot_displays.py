@@ -2,7 +2,7 @@
 Plots of a model
 ================
 
-Six functions, each of which draws on given axes or on those of a new figure, and returns them. All
+Functions that draw on given axes or on those of a new figure, and return them. All
 take models inside pipelines, searches and `RejectClassifier`.
 """
 
@@ -24,11 +24,9 @@ from sklearn.preprocessing import StandardScaler
 from kernelpool import RejectClassifier, SharedKernelClassifier
 from kernelpool.app.report.plots import (
     plot_calibration,
-    plot_history,
     plot_kernels,
     plot_novelty,
     plot_reject_curve,
-    plot_sharing,
 )
 from kernelpool.datasets import make_ripley
 
@@ -47,12 +45,18 @@ plt.show()
 # Classes that share kernels
 # --------------------------
 #
-# A line for each kernel, a column for each class; the class that owns a kernel is framed. Beside
-# it, the objective after each step of the training.
+# A row for each kernel, a column for each class, from the attributes of the model; and the
+# objective after each step of the training.
 
-figure, panels = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
-plot_sharing(chain, ax=panels[0])
-plot_history(chain, ax=panels[1])
+network = chain[-1]
+joint = network.mixing_ * network.class_prior_
+figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
+shares = left.imshow(joint / joint.sum(axis=1, keepdims=True), cmap="Blues", aspect="auto")
+left.set_xticks(range(2), network.classes_)
+left.set_ylabel("kernel")
+figure.colorbar(shares, ax=left, label="P(class | kernel)")
+right.plot(network.history_)
+right.set(xlabel="sweep", ylabel="objective per row")
 plt.show()
 
 # %%

@@ -13,7 +13,6 @@ allows its own style and script, named by their hashes, and images in the page, 
 
 import base64
 import contextlib
-import inspect
 import json
 import os
 import platform
@@ -41,7 +40,7 @@ import kernelpool
 
 from ...atomic import write_atomically
 from ...errors import KernelpoolError
-from ...estimators import ConformalClassifier, SharedKernelClassifier
+from ...estimators import ConformalClassifier
 from ...inspection import (
     Metrics,
     Rate,
@@ -54,8 +53,7 @@ from ...inspection import (
 )
 from ...text import is_missing, text_of
 from . import plots
-from .explorer import explore
-from .inside import Inside, category
+from .inside import Inside, category, explore
 
 ALPHA = 0.05
 """One minus the confidence of intervals."""
@@ -69,7 +67,7 @@ MOST_EXPLORED, MOST_COMPARED, MOST_PRIORS = 800, 5000, 30
 """Rows for the explorer, rows for drift and priors, and classes of which priors are estimated."""
 MOST_WATCHED, MOST_FEATURES, MOST_ASKED = 1000, 100, 6000
 """Features that are compared, features that are left out one by one, and rows in which one is."""
-MOST_KERNELS, MOST_COLUMNS, MOST_TRAITS, N_NEAREST, N_OUTLIERS = 40, 6, 5, 3, 8
+MOST_KERNELS, MOST_COLUMNS, MOST_TRAITS, N_OUTLIERS = 40, 6, 5, 8
 MOST_IN_MATRIX = 12
 """Classes of a confusion matrix."""
 N_DRAWN, ONE_IN, MOST_PATTERNS = 5000, 100, 20
@@ -166,7 +164,6 @@ def write_report(
         "inside": inside,
         "reject": inside.reject,
         "versions": _versions(),
-        "parameters": _parameters(inside),
         "code": _code(model),
         "columns": _columns(inside, parts[0].X),
         **_results(inside, parts, names, notes),
@@ -262,13 +259,8 @@ def _results(
         notes.append(f"{type(inside.model).__name__} has no kernels with means: none are listed.")
     elif len(inside.numbers) > 1:
         charts["kernels"] = _chart(
-            lambda ax: plots.plot_kernels(
-                model, parts[0].X, _labels(inside, parts[0]), regions=False, deviations=1.0, ax=ax
-            ),
-            (7.4, 4.7),
+            lambda ax: plots.draw_kernels(inside, x[0], parts[0].y, ax), (7.4, 4.7)
         )
-    if plots.histories(inside.model):
-        charts["history"] = _chart(lambda ax: plots.plot_history(inside.model, ax=ax))
     return found
 
 
@@ -342,36 +334,18 @@ def _worst_pairs(confusion: np.ndarray, names: list[str]) -> list[tuple[str, str
 
 
 def _kernels(inside: Inside, part: Part, x: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
-    """The greatest kernels with their nearest training rows; `x` are the rows of `part`."""
+    """The greatest kernels, with what they are along features; `x` are the rows of `part`."""
     if inside.pool is None:
         return []
-    pool, numbers = inside.pool, inside.numbers
-    listed = pool.largest(MOST_KERNELS)
-    weight = inside.responsibilities(part.X)
-    apart = _overlaps(inside, part)
-    complete = np.flatnonzero(~np.isnan(x[:, numbers]).any(axis=1))
-    all_traits, found = len(inside.features) <= MOST_COLUMNS, []
-    for j in listed.tolist():
+    pool, weight = inside.pool, inside.responsibilities(part.X)
+    found = []
+    for j in pool.largest(MOST_KERNELS).tolist():
         traits = _traits(inside, j, x, None if weight is None else weight[:, j])
-        if not all_traits:
+        if len(traits) > MOST_COLUMNS:
             traits = sorted(traits, key=lambda trait: -trait["away"])[:MOST_TRAITS]
-        near: list[Any] = []
-        if numbers and len(complete) and part.name == "training":
-            distance = inside.distance(j, x[complete])
-            for i in np.argsort(distance, kind="stable")[:N_NEAREST].tolist():
-                row = int(complete[i])
-                near.append((part.ids[row], _name(part, row, names), float(distance[i])))
-        found.append(
-            {
-                "index": j,
-                "group": pool.group[j] if pool.group else "",
-                "share": float(pool.share[j]),
-                "classes": [(names[k], share) for k, share in inside.classes(j, 4)],
-                "traits": traits,
-                "near": near,
-                "apart": None if apart is None else max(0.0, float(apart[j])),
-            }
-        )
+        kernel = {"index": j, "group": pool.group[j] if pool.group else "", "traits": traits}
+        classes = [(names[k], share) for k, share in inside.classes(j, 4)]
+        found.append({**kernel, "share": float(pool.share[j]), "classes": classes})
     return found
 
 
@@ -401,18 +375,6 @@ def _traits(
             trait["away"] = abs(share[k] - usual) / max((usual * (1 - usual)) ** 0.5, 1e-9)
         found.append(trait)
     return found
-
-
-def _overlaps(inside: Inside, part: Part) -> np.ndarray | None:
-    """delta_j of the overlap penalty: how far the classes of each kernel lie apart, or None."""
-    known = np.flatnonzero((part.y >= 0) & (part.y < len(inside.outer.classes_)))
-    if not isinstance(inside.model, SharedKernelClassifier) or not len(known):
-        return None
-    X = inside.found.transform(_safe_indexing(part.X, known))
-    try:
-        return np.asarray(inside.model.kernel_overlap(X, inside.model.classes_[part.y[known]]))
-    except ValueError:  # a family without a Bhattacharyya distance
-        return None
 
 
 def _outliers(
@@ -449,7 +411,8 @@ def _outliers(
         odd = _odd(inside, cells[at], usual)
         for i, label, features in zip(at.tolist(), labels, odd, strict=True):
             row = {"part": part.name, "id": part.ids[i], "score": float(score[i]), "odd": features}
-            rows.append({**row, "label": _name(part, i, names), "named": text_of(label)})
+            true = names[part.y[i]] if part.y[i] >= 0 else DASH
+            rows.append({**row, "label": true, "named": text_of(label)})
     return {"rows": rows, "bound": bounds[-1], "one_in": ONE_IN, "below": below}
 
 
@@ -506,36 +469,20 @@ def _odd(inside: Inside, x: np.ndarray, usual: np.ndarray | None) -> list[list[d
     return found
 
 
-def _name(part: Part, row: int, names: list[str]) -> str:
-    return names[part.y[row]] if part.y[row] >= 0 else DASH
-
-
-def _labels(inside: Inside, part: Part) -> list[Any]:
-    classes = np.asarray(inside.outer.classes_).tolist()
-    return [classes[code] if 0 <= code < len(classes) else None for code in part.y.tolist()]
-
-
 # -- the data, and how the model was made ----------------------------------------------------------
 
 
 def _columns(inside: Inside, X: Any) -> list[dict[str, Any]]:
-    """Ranges, categories and missing cells of columns; which are constant or repeat another."""
+    """Ranges, categories and missing cells of columns."""
     found: list[dict[str, Any]] = []
-    first: dict[Any, str] = {}
     x = inside.input.encode(X)
     for name, values, column in zip(inside.names, inside.input.categories, x.T, strict=True):
-        known, key = column[~np.isnan(column)], (values is None, column.tobytes())
-        same_as = first.setdefault(key, name)
-        about: dict[str, Any] = {
-            "name": text_of(name),
-            "n_missing": len(column) - len(known),
-            "constant": not len(known) or bool(np.ptp(known) == 0),
-            "same_as": None if same_as is name else text_of(same_as),
-        }
+        known = column[~np.isnan(column)]
+        about: dict[str, Any] = {"name": text_of(name), "n_missing": len(column) - len(known)}
         if values is not None:
-            code = int(np.bincount(known.astype(int)).argmax()) if len(known) else 0
-            most = category(values, code) if len(known) else None
-            about |= {"n_categories": len(values), "common": most}
+            code = np.bincount(known.astype(int), minlength=1).argmax()
+            common = category(values, code) if len(known) else None
+            about |= {"n_categories": len(values), "common": common}
         elif len(known):
             about |= {"low": known.min(), "mean": known.mean()}
             about |= {"high": known.max(), "std": known.std()}
@@ -552,22 +499,6 @@ def _sentence(inside: Inside) -> str:
         parts += [f"Selected by {type(wrapper).__name__}."] * hasattr(wrapper, "best_estimator_")
     parts += [] if inside.reject is None else [refusals(inside.reject)]
     return " ".join(parts)
-
-
-def _parameters(inside: Inside) -> list[tuple[str, str, bool]]:
-    """Name, value and whether it is the default, of the model inside and of its wrappers."""
-    found = []
-    for part in (inside.model, *inside.found.wrappers):
-        if not isinstance(part, BaseEstimator) or hasattr(part, "steps"):
-            continue
-        prefix = "" if part is inside.model else f"{type(part).__name__}: "
-        defaults = inspect.signature(type(part).__init__).parameters
-        for name, value in part.get_params(deep=False).items():
-            if not isinstance(value, BaseEstimator):
-                with np.printoptions(threshold=20):
-                    text = text_of(repr(value))
-                found.append((prefix + name, text, text == repr(defaults[name].default)))
-    return sorted(found, key=lambda row: row[2])
 
 
 def _versions() -> dict[str, str]:

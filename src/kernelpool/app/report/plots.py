@@ -11,34 +11,25 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from scipy.linalg import eigh
 
 from ...errors import KernelpoolError
-from ...estimators import RejectClassifier, SharedKernelClassifier, SharingAverageClassifier
-from ...inspection import (
-    ambiguity_of,
-    bin_sums,
-    binomial_interval,
-    coverage_curve,
-    innermost,
-    member_name,
-)
+from ...estimators import RejectClassifier
+from ...inspection import ambiguity_of, bin_sums, binomial_interval, coverage_curve
 from ...text import text_of
 from .inside import Inside, codes_of, separating
 
 __all__ = [
     "plot_calibration",
-    "plot_history",
     "plot_kernels",
     "plot_novelty",
     "plot_reject_curve",
-    "plot_sharing",
 ]
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
-MOST_KEYS, MOST_PROJECTED = 15, 300
-"""Classes in a legend, and features that a direction is made of."""
+MOST_KEYS, MOST_PROJECTED, MOST_ROWS, MOST_ELLIPSES = 15, 300, 600, 200
+"""Classes in a legend, features that a direction is made of, rows and kernels that are drawn."""
 LINES = ("-", "--", "-.", ":")
 DARK, GRAY, RULE = "#222222", "#6b6b6b", "#dddddd"
 
@@ -130,21 +121,17 @@ def plot_calibration(model: Any, X: Any, y: Any, *, ax: Any = None) -> None:
 
 def draw_calibration(bins: np.ndarray, ax: Any) -> None:
     """Rows, sum of probabilities and rows that are right, in each bin, (n_bins, 3)."""
-    from sklearn.calibration import CalibrationDisplay
-
     n, sure, right = bins[bins[:, 0] > 0].T
     error = np.abs(sure - right).sum() / n.sum()
     low, high = binomial_interval(right, n)
-    share = right / n
-    display = CalibrationDisplay(share, sure / n, sure / n, estimator_name=f"ECE {error:.3f}")
-    display.plot(ax=ax, ref_line=True, color=COLORS[0])
+    x, share = sure / n, right / n
+    left = max(0.0, min(float(x.min()), float(low.min())) - 0.05)
     reach = np.clip([share - low, high - share], 0, None)
-    ax.errorbar(sure / n, share, yerr=reach, fmt="none", ecolor=COLORS[0], capsize=3)
-    for x, top, rows in zip(sure / n, high, n, strict=True):
-        ax.annotate(
-            f"{rows:,.0f}", (x, top), (0, 3), textcoords="offset points", ha="center", size=7
-        )
-    left = max(0.0, min(float((sure / n).min()), float(low.min())) - 0.05)
+    ax.plot([left, 1], [left, 1], ":", color=GRAY, label="perfectly calibrated")
+    ax.errorbar(x, share, reach, fmt="o", color=COLORS[0], capsize=3, label=f"ECE {error:.3f}")
+    for place, top, rows in zip(x, high, n, strict=True):
+        at = {"textcoords": "offset points", "ha": "center", "size": 7}
+        ax.annotate(f"{rows:,.0f}", (place, top), (0, 3), **at)
     ax.set(xlabel="probability of the label", ylabel="share of rows whose label is right")
     ax.set(xlim=(left, 1.02), ylim=(left, 1.08))
     ax.legend(loc="upper left")
@@ -291,11 +278,10 @@ def plot_kernels(
     regions: bool = True,
     deviations: float = 2.0,
     legend: bool = True,
-    max_rows: int = 600,
-    max_kernels: int = 200,
     ax: Any = None,
 ) -> None:
-    """Rows and kernels along two axes; a kernel of more features is drawn as its projection.
+    """Rows and kernels along two axes; a kernel of more features is drawn as its projection. Of many,
+    600 random rows and the 200 greatest kernels are drawn.
 
     Parameters
     ----------
@@ -307,7 +293,8 @@ def plot_kernels(
         Their classes.
     features : two ints or names, default=None
         The axes; None takes both features where there are two numbers, else the two directions in
-        which the classes differ most (linear discriminant analysis). Categories are left out.
+        which the classes differ most (linear discriminant analysis; the two features, where every
+        row has a missing cell). Categories are left out.
     regions : bool, default=True
         Whether to color the background by the decisions of the model where these two features
         alone are known; not along directions.
@@ -315,8 +302,6 @@ def plot_kernels(
         Size of the ellipses, in standard deviations.
     legend : bool, default=True
         Whether to draw the legend.
-    max_rows, max_kernels : int, default=600, 200
-        Most rows, drawn at random, and kernels, those of the greatest shares.
     ax : matplotlib axes, default=None
         Where to draw; None makes a figure.
 
@@ -337,17 +322,31 @@ def plot_kernels(
     ('feature 0', 'feature 1')
     """
     inside = Inside(model, X)
-    pool, classes = inside.pool, np.asarray(inside.model.classes_)
-    if pool is None:
+    if inside.pool is None:
         raise KernelpoolError(
             f"plot_kernels needs a model whose kernels have means; "
             f"{type(inside.model).__name__} has none."
         )
-    x, codes = inside.rows(X), codes_of(y, classes)
+    codes = codes_of(y, inside.outer.classes_)
+    draw_kernels(inside, inside.rows(X), codes, ax, features, regions, deviations, legend)
+
+
+def draw_kernels(
+    inside: Inside,
+    x: np.ndarray,
+    codes: np.ndarray,
+    ax: Any,
+    features: Sequence[Any] | None = None,
+    regions: bool = False,
+    deviations: float = 1.0,
+    legend: bool = True,
+) -> None:
+    """Of rows as the model inside has them, (n, d), with the codes of their classes, (n,)."""
+    pool, classes = inside.pool, np.asarray(inside.outer.classes_)
     at, axes, names = _plane(inside, x, codes, features)
     known = np.flatnonzero(~np.isnan(x[:, at]).any(axis=1))
-    few = np.random.default_rng(0).permutation(known)[:max_rows]
-    points, greatest = x[few][:, at] @ axes, pool.largest(max_kernels)
+    few = np.random.default_rng(0).permutation(known)[:MOST_ROWS]
+    points, greatest = x[few][:, at] @ axes, pool.largest(MOST_ELLIPSES)
     centers = pool.mean[greatest][:, at] @ axes
     covariances = [axes.T @ inside.covariance(j, at) @ axes for j in greatest.tolist()]
     ax.set(xlabel=text_of(names[0], 60), ylabel=text_of(names[1], 60))
@@ -372,44 +371,40 @@ def _plane(
 ) -> tuple[list[int], np.ndarray, tuple[str, str]]:
     """Features of the model, the two axes in them, (d, 2), and the names of the axes."""
     numbers, names = inside.numbers, inside.features
-    if features is None and len(numbers) == 2:
-        features = numbers
-    if features is not None:
-        known: dict[Any, int] = {**{names[i]: i for i in numbers}, **{i: i for i in numbers}}
-        at = [known.get(feature, -1) for feature in features]
-        if len(set(at)) != 2 or -1 in at:
-            raise KernelpoolError(
-                f"features must be two of the features of numbers, "
-                f"{[names[i] for i in numbers][:8]}; got {features!r}."
-            )
-        return at, np.eye(2), (names[at[0]], names[at[1]])
-    if len(numbers) < 2:
+    complete = ~np.isnan(x[:, numbers]).any(axis=1)
+    if features is None and (len(numbers) == 2 or not complete.any()):
+        features = separating(x, codes, numbers, 2)
+    if features is None and len(numbers) > 2:
+        at = separating(x, codes, numbers, MOST_PROJECTED)
+        axes = discriminants(x[complete][:, at], codes[complete])
+        return at, axes, ("discriminant 1", "discriminant 2")
+    known: dict[Any, int] = {**{names[i]: i for i in numbers}, **{i: i for i in numbers}}
+    at = [known.get(feature, -1) for feature in features or ()]
+    if len(set(at)) != 2 or -1 in at:
         raise KernelpoolError(
-            f"plot_kernels needs two features of numbers; there are {len(numbers)}."
+            f"plot_kernels needs two numeric features, of {[names[i] for i in numbers][:8]}; "
+            f"got {features!r}."
         )
-    numbers = separating(x, codes, numbers, MOST_PROJECTED)
-    axes, named = discriminants(x[:, numbers], codes)
-    return numbers, axes, named
+    return at, np.eye(2), (names[at[0]], names[at[1]])
 
 
-def discriminants(x: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, tuple[str, str]]:
-    """The two directions in which classes differ most, or of greatest variance; and names."""
-    kept = ~np.isnan(x).any(axis=1)
-    x, codes = x[kept], codes[kept]
-    mean, deviation = x.mean(axis=0), x.std(axis=0)
-    deviation = np.where(deviation > 0, deviation, 1.0)
-    z, labeled = (x - mean) / deviation, codes >= 0
-    n = min(2, len(np.unique(codes[labeled])) - 1)
-    axes = np.empty((x.shape[1], 0))
-    if n > 0 and labeled.sum() > n + 1:  # shrinkage: there may be more features than rows
-        found = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.1)
-        axes = found.fit(z[labeled], codes[labeled]).scalings_[:, :n]
-    basis = np.linalg.qr(axes)[0]
-    rest = np.linalg.svd(z - z @ basis @ basis.T, full_matrices=False)[2].T
-    n = axes.shape[1]
-    axes = np.column_stack([axes, rest])[:, :2] / deviation[:, None]
-    names = [f"discriminant {i + 1}" if i < n else f"principal axis {i + 1 - n}" for i in range(2)]
-    return axes / np.maximum((x @ axes).std(axis=0), 1e-300), (names[0], names[1])
+def discriminants(x: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """The directions in which classes lie farthest apart, as in linear discriminant analysis,
+    (d, 2); where there are fewer than two, those of greatest variance follow.
+
+    They maximize a'Ta / a'(0.9 W + 0.1 I)a, T the total and W the within-class covariance of
+    standardized features: shrunk, for there may be more features than rows.
+    """
+    deviation = x.std(axis=0)
+    deviation[deviation == 0] = 1.0
+    z = (x - x.mean(axis=0)) / deviation
+    within = z.copy()
+    for code in np.unique(codes):
+        within[codes == code] -= z[codes == code].mean(axis=0)
+    total, spread = (part.T @ part / len(x) for part in (z, within))
+    axes = eigh(total, 0.9 * spread + 0.1 * np.eye(len(spread)))[1][:, :-3:-1]
+    axes = axes / deviation[:, None]
+    return np.asarray(axes / np.maximum((x @ axes).std(axis=0), 1e-300))
 
 
 def _limits(points: np.ndarray, centers: np.ndarray) -> tuple[float, float]:
@@ -496,94 +491,3 @@ def _draw_legend(
         if len(classes) + k in drawn:
             keys.append(Patch(facecolor="#eeeeee", edgecolor="#b0b0b0", hatch=hatch, label=name))
     ax.legend(handles=keys, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
-
-
-@styled(5.2, 5.0)
-def plot_sharing(model: Any, *, ax: Any = None) -> None:
-    """P(class | kernel) as a heat map, sorted by owner and share; the owner is framed.
-
-    Parameters
-    ----------
-    model : classifier
-        A fitted `SharedKernelClassifier`, also in a pipeline, or a member of an average.
-    ax : matplotlib axes, default=None
-        Where to draw; None makes a figure.
-
-    Returns
-    -------
-    ax : matplotlib axes
-        With the heat map.
-    """
-    from matplotlib.patches import Rectangle
-
-    model = innermost(model)
-    if not isinstance(model, SharedKernelClassifier):
-        raise KernelpoolError(
-            f"plot_sharing needs one network of shared kernels; {type(model).__name__} has none."
-        )
-    joint = model.mixing_ * model.class_prior_  # (M, K)
-    share, owner = joint.sum(axis=1), np.searchsorted(model.classes_, model.owners_)
-    order = np.lexsort((-share, owner))
-    table = (joint / np.where(share > 0, share, 1.0)[:, None])[order]
-    names = [f"{j} ({100 * share[j]:.0f} %)" for j in order.tolist()]
-    image = ax.imshow(table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for j, k in enumerate(owner[order].tolist()):
-        frame = Rectangle((k - 0.47, j - 0.44), 0.94, 0.88, fill=False)
-        frame.set(edgecolor=COLORS[1], linewidth=2.4)
-        ax.add_patch(frame)
-    for (j, k), value in np.ndenumerate(table) if table.size <= 160 else ():
-        color = "white" if value > 0.55 else DARK
-        ax.text(k, j, f"{value:.2f}", ha="center", va="center", fontsize=9, color=color)
-    ax.set_xticks(range(table.shape[1]), [text_of(label, 30) for label in model.classes_.tolist()])
-    ax.set_yticks(range(len(names)) if len(names) <= 60 else [], names if len(names) <= 60 else [])
-    ax.set(xlabel="class (framed: owner)", ylabel="kernel (share of the rows)")
-    ax.grid(visible=False)
-    ax.figure.colorbar(image, ax=ax, label="P(class | kernel)", shrink=0.9)
-
-
-@styled(5.6, 3.6)
-def plot_history(model: Any, *, ax: Any = None) -> None:
-    """The objective, or the loss of rows left out, after each step of the training.
-
-    Parameters
-    ----------
-    model : classifier
-        Fitted, with `history_`, or an average of such networks; also in a pipeline.
-    ax : matplotlib axes, default=None
-        Where to draw; None makes a figure.
-
-    Returns
-    -------
-    ax : matplotlib axes
-        A line for each network.
-    """
-    model = innermost(model)
-    runs = histories(model)
-    if not runs:
-        raise KernelpoolError(
-            f"plot_history needs a model that is trained step by step; "
-            f"{type(model).__name__} has no history_."
-        )
-    for i, (name, values) in enumerate(runs.items()):
-        look = {"color": color_of(i), "linestyle": LINES[i % len(LINES)], "linewidth": 2}
-        ax.plot(np.arange(len(values)), values, label=name or None, **look)
-    later = np.concatenate([values[1:] for values in runs.values()])
-    margin = 0.05 * np.ptp(later) or 0.5
-    ax.set_ylim(later.min() - margin, later.max() + margin)  # the first values may be far below
-    loss = hasattr(model, "loss_")
-    ax.set(xlabel="sweep", ylabel=f"{'loss' if loss else 'objective'} per row")
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    if len(runs) > 1:
-        ax.legend()
-
-
-def histories(model: Any) -> dict[str, np.ndarray]:
-    """The histories of a network, or of the networks of an average, by name."""
-    members = model.estimators_ if isinstance(model, SharingAverageClassifier) else [model]
-    found = {}
-    for member in members[:8]:
-        values = np.asarray(getattr(member, "history_", ()), np.float64)
-        values = values[np.isfinite(values)]
-        if len(values) > 1:
-            found[member_name(member) if len(members) > 1 else ""] = values
-    return found
