@@ -2,8 +2,7 @@ import math
 
 import pytest
 
-from kernelpool.em import Outcome, Stop, best_of, em
-from kernelpool.squarem import Squarem
+from kernelpool.em import Outcome, Squarem, Stop, best_of, em
 
 
 def towards(goal, rate=0.5):

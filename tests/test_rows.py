@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kernelpool.rows import ArrayRows, Block, DaskRows, Frame, as_rows, in_memory
-from kernelpool.rows.threads import over_threads
+from kernelpool.rows.in_memory import over_threads
 
 
 def counted(block):

@@ -6,6 +6,7 @@ asks (work in place), it is done here and nowhere else.
 """
 
 import math
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
@@ -43,6 +44,88 @@ def namespace(a: Array) -> Any:
         found = _namespaces[type(a)] = array_namespace(a)
     return found
 
+
+# -- where rows live -------------------------------------------------------------------------------
+
+
+def is_lazy(x: Any) -> bool:
+    """Whether rows are computed only when they are asked for: those of Dask."""
+    return hasattr(x, "to_delayed") and hasattr(x, "rechunk")
+
+
+def is_lazy_frame(x: Any) -> bool:
+    """Whether it is a data frame or a series of Dask."""
+    return hasattr(x, "to_dask_array") and hasattr(x, "npartitions")
+
+
+def lives_elsewhere(x: Any) -> bool:
+    """Whether `x` lives in another array library than NumPy, or on a cluster: it stays there."""
+    return is_lazy(x) or (is_array(x) and not is_numpy_array(x))
+
+
+def column_like(x: Array, column: Any) -> Any:
+    """A column in the library and device of `x`; floats also in its float type."""
+    if is_lazy(x) or is_numpy_array(x):
+        return column.astype(x.dtype) if column.dtype.kind == "f" else column
+    return match_array(namespace(x).asarray(column), like=x)
+
+
+def of_parts(column: Any, function: Callable[..., Any], *params: Any) -> list[Any]:
+    """`function(part, *params)` for every part in which a column lives: one for what is in
+    memory.
+    """
+    if not is_lazy(column):
+        return [function(column, *params)]
+    import dask
+
+    return list(
+        dask.compute(
+            *(dask.delayed(function)(part, *params) for part in column.to_delayed().ravel())
+        )
+    )
+
+
+def map_column(column: Any, function: Callable[..., np.ndarray], *params: Any, dtype: Any) -> Any:
+    """`function(column, *params)`, entry by entry, where the column lives."""
+    return (
+        column.map_blocks(function, *params, dtype=dtype)
+        if is_lazy(column)
+        else function(column, *params)
+    )
+
+
+def is_source(X: Any, y: Any = None) -> bool:
+    """Whether rows come in batches: paths, data sets, iterables of batches, and a table whose
+    target is a column.
+    """
+    if isinstance(X, str | os.PathLike) or is_dataset(X):
+        return True
+    if hasattr(X, "__array__") or hasattr(X, "shape") or not hasattr(X, "__iter__"):
+        return isinstance(y, str) and is_table(X)
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and _is_batch(X[0])
+    return not isinstance(X, dict | set | bytes) and not hasattr(X, "__len__")
+
+
+def is_dataset(X: Any) -> bool:
+    """Whether it is a data set of pyarrow."""
+    return hasattr(X, "get_fragments") and hasattr(X, "schema")
+
+
+def is_table(X: Any) -> bool:
+    """Whether a data frame or an Arrow table is in memory: those of Dask are not."""
+    frame = hasattr(X, "__arrow_c_stream__") or hasattr(X, "iloc")
+    return (frame or hasattr(X, "__arrow_c_array__")) and not hasattr(X, "npartitions")
+
+
+def _is_batch(item: Any) -> bool:
+    """Whether an entry of a list is a batch of rows and not a row."""
+    if isinstance(item, tuple):
+        return len(item) > 0 and getattr(item[0], "ndim", 0) == 2
+    return is_table(item) and getattr(item, "ndim", 2) == 2
+
+
+# -- numbers ----------------------------------------------------------------------------------------
 
 LOG_ZERO = -1e30
 """Stands for log 0 inside matrix products, where 0 * -inf would be NaN."""

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import kernelpool.penalties
-from kernelpool.em import Outcome, Stop, em
+from kernelpool.em import Outcome, Squarem, Stop, em
 from kernelpool.errors import KernelpoolError
 from kernelpool.kernels import FAMILIES, Kernels, Moments
 from kernelpool.networks.shared_kernel import Params, SharedKernel
@@ -30,7 +30,6 @@ from kernelpool.penalties import (
 )
 from kernelpool.penalties.overlap import DISTANCES, STEPS
 from kernelpool.rows import ArrayRows, Frame
-from kernelpool.squarem import Squarem
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending" / "add_a_penalty.md"
 M, K, D = 5, 3, 3

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from kernelpool.arrays import squared_distances
-from kernelpool.kernels import Full, Kernels, Tied, patterns
+from kernelpool.kernels import Full, Kernels, Tied, full
 from kernelpool.networks.shared_kernel import Params, SharedKernel, sharing_table
 from kernelpool.penalties import Anchor, Conjugate, Overlap
 from kernelpool.rows import Frame, as_rows
@@ -101,7 +101,7 @@ def test_rows_with_missing_cells_are_swept_the_same(family, monkeypatch):
     one_by_one, by_pairs = (family, family) if family is Tied else (OneByOne, ByPairs)
     expected, other = SharedKernel(by_pairs(np.full(D, 1e-6)), table).sweep(rows, params)
     gradient, _ = SharedKernel(by_pairs(np.full(D, 1e-6)), table).gradient(rows, params)
-    monkeypatch.setattr(patterns, "WIDE", 1)
+    monkeypatch.setattr(full, "WIDE", 1)
     network = SharedKernel(one_by_one(np.full(D, 1e-6)), table)
     found, objective = network.sweep(rows, params)
     assert objective == pytest.approx(other, rel=1e-12)

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import kernelpool
 from kernelpool.rows import ArrayRows
 from kernelpool.rows import threads as rows_threads
-from kernelpool.starts.kmeans import kmeans
+from kernelpool.starts import kmeans
 from kernelpool.starts.sample import ClassSample
 
 

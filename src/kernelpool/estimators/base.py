@@ -12,12 +12,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import Array, device, is_numpy_array, logsumexp, namespace, to_numpy
+from ..arrays import (
+    Array,
+    device,
+    is_lazy,
+    is_numpy_array,
+    is_source,
+    logsumexp,
+    map_column,
+    namespace,
+    to_numpy,
+)
 from ..errors import KernelpoolError
 from ..inspection.explanation import Explanation, explain
 from ..inspection.notebook import NotebookMixin
-from ..rows import Block, Rows, as_rows, is_lazy, map_column
-from ..tables.batches import is_source
+from ..rows import Block, Rows, as_rows
 from ..tables.columns import Columns
 from ..training.monitor import FitMonitor, SklearnCallbacks
 from ..training.prepare import class_prior_for, labeled_source, query_rows

@@ -1,14 +1,20 @@
-"""What is believed of the kernels before rows are seen, one belief a file; a sum of penalties is a
-penalty.
-"""
+"""What is believed of the kernels before rows are seen; a sum of penalties is a penalty."""
 
-from .anchor import Anchor
-from .conjugate import Conjugate, WordPrior
 from .overlap import Overlap
-from .penalty import NoPenalty, Penalty, PriorRows, Subkernels, Sum
+from .penalty import (
+    Anchor,
+    CategoryPrior,
+    Conjugate,
+    NoPenalty,
+    Penalty,
+    PriorRows,
+    Subkernels,
+    Sum,
+)
 
 __all__ = [
     "Anchor",
+    "CategoryPrior",
     "Conjugate",
     "NoPenalty",
     "Overlap",
@@ -16,5 +22,4 @@ __all__ = [
     "PriorRows",
     "Subkernels",
     "Sum",
-    "WordPrior",
 ]

@@ -22,21 +22,20 @@ Deviations. (29) can make every share of a class negative, and zeroing them as t
 its shares of mass for this sweep. The updates assume :math:`\Sigma_{jk} = \Sigma_j`, the objective
 (22), (23) does not, so it may fall: it is tracked as it is, and the best parameters are kept. Other
 distances than the paper's (its wish list) replace :math:`\delta / 8` in (27) and (29) by their own
-value and slope. Words beside numbers (`kernels.product`) add the distance of their tables; (27)
+value and slope. Categories (`kernels.product`) add the distance of their tables; (27)
 leaves the tables to the rows, as (28) does the shapes.
 
 The step of :math:`\delta`. (29) prints :math:`\delta^{(t)}`, while (30) defines
 :math:`\delta^{(t+1)}` by the means and covariances at t + 1 and the subkernels at t. Three readings
 are offered (`STEPS`); where EM has settled they are the same:
 
-===========  =====================  ============  ==========================================================================
-step         kernels                subkernels    reading
-===========  =====================  ============  ==========================================================================
-"next"       t + 1, (27) and (28)   t             (30) as it stands, in the same sweep "current"
-t                      t             (29) as it stands, of the kernels and subkernels of this
-sweep's E-step "printed"    t                      t - 1         (29) and (30) as they stand: what
-(30) gave in the sweep before
-===========  =====================  ============  ==========================================================================
+=========  ====================  ==========  ==================================================
+step       kernels               subkernels  reading
+=========  ====================  ==========  ==================================================
+"next"     t + 1, (27) and (28)  t           (30) as it stands, in the same sweep
+"current"  t                     t           (29) as it stands, of this sweep's E-step
+"printed"  t                     t - 1       both as they stand: (30) of the sweep before
+=========  ====================  ==========  ==================================================
 """
 
 import math
@@ -47,7 +46,7 @@ from typing import Any, ClassVar
 from ..arrays import Array, device, namespace
 from ..errors import KernelpoolError
 from ..kernels import Gaussian, Kernel, Kernels, Moments, PriorStatistics, Product, ProductKernels
-from .penalty import Penalty, Subkernels, numbers_of
+from .penalty import Penalty, Subkernels, gaussian_of
 
 STEPS = ("next", "current", "printed")
 """Which kernels and subkernels (29) compares, by the name under which users ask for it."""
@@ -68,16 +67,16 @@ class Distance(ABC):
     def exact(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
         """(M, K), as the objective uses it: with Sigma_jk."""
 
-    def of_words(self, kernel: Product, kernels: ProductKernels, own: ProductKernels) -> Array:
-        """How far the tables of words lie from those of one class, (M,): the Bhattacharyya
+    def of_categories(self, kernel: Product, kernels: ProductKernels, own: ProductKernels) -> Array:
+        """How far the tables of categories lie from those of one class, (M,): the Bhattacharyya
         distances of all columns.
         """
         xp, both = namespace(kernels.mean), (kernels.probability * own.probability) ** 0.5
         return -sum(xp.log(xp.sum(both[:, s], axis=1)) for s in kernel.spans)
 
-    def joined(self, of_numbers: Array, of_words: Array) -> Array:
+    def joined(self, of_numbers: Array, of_categories: Array) -> Array:
         """Both factors of a kernel, (M, K)."""
-        return of_numbers + of_words
+        return of_numbers + of_categories
 
     def pull(
         self,
@@ -189,8 +188,8 @@ class Hellinger(Bhattacharyya):
     def slope(self, apart: Array) -> Array:
         return namespace(apart).exp(-apart / 8) / 8
 
-    def joined(self, of_numbers: Array, of_words: Array) -> Array:
-        return 1 - (1 - of_numbers) * namespace(of_words).exp(-of_words)
+    def joined(self, of_numbers: Array, of_categories: Array) -> Array:
+        return 1 - (1 - of_numbers) * namespace(of_categories).exp(-of_categories)
 
     def exact(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
         xp = namespace(kernels.mean)
@@ -208,7 +207,7 @@ class KullbackLeibler(Distance):
     def slope(self, apart: Array) -> Array:
         return namespace(apart).ones_like(apart) / 2
 
-    def of_words(self, kernel: Product, kernels: ProductKernels, own: ProductKernels) -> Array:
+    def of_categories(self, kernel: Product, kernels: ProductKernels, own: ProductKernels) -> Array:
         """Divergences of the tables of all columns."""
         xp = namespace(kernels.mean)
         return xp.sum(
@@ -298,7 +297,7 @@ class Overlap(Penalty):
     ) -> PriorStatistics:
         """(27); (28) leaves the shapes to the rows."""
         assert subkernels is not None
-        family, here = numbers_of(kernel, kernel.estimate(moments, moment_origin), NAME)
+        family, here = gaussian_of(kernel, NAME), kernel.estimate(moments, moment_origin)
         mass = namespace(moments.mass).sum(moments.mass, axis=1)
         return self._distance.pull(family, here, subkernels, self.strength, mass, moment_origin)
 
@@ -313,9 +312,8 @@ class Overlap(Penalty):
             kernels = subkernels.current
         if self.step == "printed" and subkernels.previous is not None:
             subkernels = replace(subkernels, kernels=subkernels.previous)
-        family, gaussians = numbers_of(kernel, kernels, NAME)
-        distance = self._distance.value(family, gaussians, subkernels)
-        distance = self._with_words(distance, kernel, kernels, subkernels)
+        distance = self._distance.value(gaussian_of(kernel, NAME), kernels, subkernels)
+        distance = self._with_categories(distance, kernel, kernels, subkernels)
         typical = xp.sum(posterior * distance, axis=1)[:, None]
         return self.strength * posterior * (typical - distance)
 
@@ -329,19 +327,20 @@ class Overlap(Penalty):
         )
 
     def exact(self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels) -> Array:
-        """(23), beta_jk, (M, K), of numbers and words."""
-        family, gaussians = numbers_of(kernel, kernels, NAME)
-        distance = self._distance.exact(family, gaussians, subkernels)
-        return self._with_words(distance, kernel, kernels, subkernels)
+        """(23), beta_jk, (M, K), of numbers and categories."""
+        distance = self._distance.exact(gaussian_of(kernel, NAME), kernels, subkernels)
+        return self._with_categories(distance, kernel, kernels, subkernels)
 
-    def _with_words(
+    def _with_categories(
         self, distance: Array, kernel: Kernel, kernels: Kernels, subkernels: Subkernels
     ) -> Array:
         if not isinstance(kernel, Product):
             return distance
         assert isinstance(kernels, ProductKernels)
-        of_words = [self._distance.of_words(kernel, kernels, own) for own in subkernels.kernels]
-        return self._distance.joined(distance, namespace(distance).stack(of_words, axis=1))
+        of_categories = [
+            self._distance.of_categories(kernel, kernels, own) for own in subkernels.kernels
+        ]
+        return self._distance.joined(distance, namespace(distance).stack(of_categories, axis=1))
 
     def gradient(self, kernel: Kernel, kernels: Kernels) -> Array | float:
         raise KernelpoolError(

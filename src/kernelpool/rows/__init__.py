@@ -12,23 +12,19 @@ however far, overflows. NaN marks a missing cell; blocks record which cells are 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from ..arrays import Array, detach, is_array
+from ..arrays import Array, detach, is_array, is_lazy
 from ..errors import KernelpoolError
-from .block import Block, MissingCells
-from .dask import (
-    DaskRows,
-    column_like,
-    is_lazy,
-    is_lazy_frame,
-    lives_elsewhere,
-    map_column,
-    of_parts,
+from .block import Block, Frame, MissingCells, max_abs_value
+from .dask import DaskRows
+from .in_memory import (
+    ArrayRows,
+    RowsWithMissing,
+    has_missing,
+    one_blas_thread,
+    rows_in_memory,
+    with_missing,
 )
-from .frame import Frame, max_abs_value
-from .in_memory import ArrayRows
-from .missing import RowsWithMissing, has_missing, rows_in_memory, with_missing
 from .stored import Store, StoredRows, recode
-from .threads import one_blas_thread
 
 __all__ = [
     "ArrayRows",
@@ -41,14 +37,8 @@ __all__ = [
     "Store",
     "StoredRows",
     "as_rows",
-    "column_like",
     "has_missing",
-    "is_lazy",
-    "is_lazy_frame",
-    "lives_elsewhere",
-    "map_column",
     "max_abs_value",
-    "of_parts",
     "one_blas_thread",
     "recode",
     "with_missing",

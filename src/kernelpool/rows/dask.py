@@ -19,68 +19,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arrays import Array, is_array, is_numpy_array, match_array, namespace
+from ..arrays import Array, is_lazy
 from ..errors import ClusterLostError, KernelpoolError, UnequalChunksError
-from .frame import Frame
-from .in_memory import ArrayRows
-from .missing import RowsWithMissing, rows_in_memory
+from .block import Frame
+from .in_memory import ArrayRows, RowsWithMissing, rows_in_memory
 
 T = TypeVar("T")
 
 FAN_IN = 8
 """Sums that one task adds."""
-
-
-# -- which library holds labels, weights and results ----------------------------------------------
-
-
-def is_lazy(x: Any) -> bool:
-    """Whether rows are computed only when they are asked for: those of Dask."""
-    return hasattr(x, "to_delayed") and hasattr(x, "rechunk")
-
-
-def is_lazy_frame(x: Any) -> bool:
-    """Whether it is a data frame or a series of Dask."""
-    return hasattr(x, "to_dask_array") and hasattr(x, "npartitions")
-
-
-def lives_elsewhere(x: Any) -> bool:
-    """Whether `x` lives in another array library than NumPy, or on a cluster: it stays there."""
-    return is_lazy(x) or (is_array(x) and not is_numpy_array(x))
-
-
-def column_like(x: Array, column: Any) -> Any:
-    """A column in the library and device of `x`; floats also in its float type."""
-    if is_lazy(x) or is_numpy_array(x):
-        return column.astype(x.dtype) if column.dtype.kind == "f" else column
-    return match_array(namespace(x).asarray(column), like=x)
-
-
-def of_parts(column: Any, function: Callable[..., Any], *params: Any) -> list[Any]:
-    """`function(part, *params)` for every part in which a column lives: one for what is in
-    memory.
-    """
-    if not is_lazy(column):
-        return [function(column, *params)]
-    import dask
-
-    return list(
-        dask.compute(
-            *(dask.delayed(function)(part, *params) for part in column.to_delayed().ravel())
-        )
-    )
-
-
-def map_column(column: Any, function: Callable[..., np.ndarray], *params: Any, dtype: Any) -> Any:
-    """`function(column, *params)`, entry by entry, where the column lives."""
-    return (
-        column.map_blocks(function, *params, dtype=dtype)
-        if is_lazy(column)
-        else function(column, *params)
-    )
-
-
-# -- rows ------------------------------------------------------------------------------------------
 
 
 class DaskRows:

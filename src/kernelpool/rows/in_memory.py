@@ -1,9 +1,22 @@
-"""Rows of an array in memory."""
+"""Rows of an array in memory, over threads.
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+Where cells are missing, complete rows come first, in blocks of their own. The others are sorted by
+pattern, so that rows in which the same cells are known lie together. Where no cell is missing
+nothing changes, to the last bit.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import lru_cache, reduce
+from operator import add
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from ..arrays import (
     Array,
@@ -17,9 +30,7 @@ from ..arrays import (
     to_host,
     to_numpy,
 )
-from .block import Block
-from .frame import Frame
-from .threads import OrderedSum, n_threads_for, one_blas_thread, over_threads
+from .block import Block, Frame, MissingCells
 
 T = TypeVar("T")
 
@@ -43,6 +54,9 @@ KEEP_BYTES = 64 << 20
 
 MOST_TASKS = 32
 """Tasks into which the blocks are grouped; fixed, so that results do not depend on the threads."""
+
+
+# -- rows ------------------------------------------------------------------------------------------
 
 
 class ArrayRows:
@@ -217,3 +231,221 @@ def _equal_blocks(n_rows: int, most: int, n_threads: int) -> int:
     multiple = min(1 << (n_blocks.bit_length() - 1), n_threads)
     n_blocks = -(-n_blocks // multiple) * multiple
     return max(1, -(-n_rows // n_blocks))
+
+
+# -- missing cells ---------------------------------------------------------------------------------
+
+
+def has_missing(x: Array) -> bool:
+    """Whether any cell is NaN."""
+    xp = namespace(x)
+    if is_numpy_array(x):
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(x.sum()):  # one pass and no array of flags, in the common case
+                return False
+    return bool(xp.any(xp.isnan(x)))
+
+
+def with_missing(block: Block) -> np.ndarray:
+    """The rows of a block on the host in float64, NaN where a cell is missing, (n, d)."""
+    x = np.asarray(to_numpy(block.x), dtype=np.float64)
+    return x if block.missing is None else np.where(to_numpy(block.missing.observed) > 0, x, np.nan)
+
+
+def rows_in_memory(
+    x: Array,
+    y: Array | None,
+    weight: Array | None,
+    *,
+    frame: Frame | None = None,
+    width: int = 64,
+    n_jobs: int | None = None,
+    keep: bool = True,
+) -> "ArrayRows | RowsWithMissing":
+    """Rows of an array in which NaN marks missing cells."""
+    settings: dict[str, Any] = {"frame": frame, "width": width, "n_jobs": n_jobs, "keep": keep}
+    if not has_missing(x):
+        return ArrayRows(x, y, weight, **settings)
+    missing = np.isnan(to_numpy(x))
+    incomplete = missing.any(axis=1)
+    complete, others = np.flatnonzero(~incomplete), np.flatnonzero(incomplete)
+    others = others[np.lexsort(np.packbits(missing[others], axis=1).T[::-1])]
+    parts: list[ArrayRows] = []
+    for kind, index in ((ArrayRows, complete), (IncompleteRows, others)):
+        if len(index):
+            taken = [None if a is None else _taken(a, index) for a in (x, y, weight)]
+            parts.append(kind(*taken, **settings))
+    return RowsWithMissing(parts, np.concatenate([complete, others]), (x, y, weight))
+
+
+def _taken(a: Array, index: np.ndarray) -> Array:
+    xp = namespace(a)
+    return xp.take(a, xp.asarray(index, device=device(a)), axis=0)
+
+
+class IncompleteRows(ArrayRows):
+    """Rows each of which misses a cell, sorted by pattern."""
+
+    def by_class(self) -> "IncompleteRows":
+        return self  # sorted by pattern already
+
+    def _make_block(self, span: slice) -> Block:
+        block = super()._make_block(span)
+        xp, unknown = namespace(block.x), namespace(block.x).isnan(block.x)
+        known = ~to_numpy(unknown)
+        new = np.flatnonzero(np.concatenate([[True], (known[1:] != known[:-1]).any(axis=1)]))
+        ends = [*new[1:].tolist(), len(known)]
+        block.missing = MissingCells(
+            xp.astype(~unknown, block.x.dtype),
+            xp.asarray(known[new].astype(np.float64), device=device(block.x)),
+            tuple(slice(start, end) for start, end in zip(new.tolist(), ends, strict=True)),
+        )
+        block.x = xp.where(unknown, xp.zeros_like(block.x), block.x)
+        return block
+
+
+class RowsWithMissing:
+    """Rows of an array in memory, the complete ones apart from the others."""
+
+    def __init__(
+        self,
+        parts: list[ArrayRows],
+        order: np.ndarray,
+        columns: tuple[Array, Array | None, Array | None],
+    ) -> None:
+        self.parts = parts
+        self.order = order
+        """Where each row of the parts, one after the other, came from, (n,)."""
+        self.x, self.y, self.weight = self.columns = columns
+        """As they were given."""
+        first = parts[0]
+        self.n_features, self.backend, self.eps = first.n_features, first.backend, first.eps
+
+    def framed(self, frame: Frame, width: int) -> "RowsWithMissing":
+        parts = [part.framed(frame, width) for part in self.parts]
+        return RowsWithMissing(parts, self.order, self.columns)
+
+    def by_class(self) -> "RowsWithMissing":
+        parts = [part.by_class() for part in self.parts]
+        return RowsWithMissing(parts, self.order, self.columns)
+
+    def total(self, statistic: Callable[..., T], *params: Any) -> T:
+        return reduce(add, (part.total(statistic, *params) for part in self.parts))  # type: ignore[arg-type]
+
+    def each(self, function: Callable[..., Array], *params: Any) -> Array:
+        values = [part.each(function, *params) for part in self.parts]
+        return _taken(namespace(values[0]).concat(values, axis=0), np.argsort(self.order))
+
+
+# -- threads, one BLAS thread for each -------------------------------------------------------------
+
+
+@lru_cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
+
+
+def n_threads_for(n_jobs: int | None) -> int:
+    """None takes as many as BLAS may: joblib, threadpoolctl and OPENBLAS_NUM_THREADS are obeyed."""
+    if n_jobs is None:
+        with _lock:
+            return max(_blas_threads(), default=1)
+    n_cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    return n_jobs if n_jobs > 0 else max(1, n_cores + 1 + n_jobs)
+
+
+class OrderedSum(Generic[T]):
+    """A sum of terms from several threads, added in their order: rounding is always the same, and
+    no more terms are held than are early.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._early, self._n_added = Lock(), dict[int, T](), 0
+        self.value: T
+
+    def add(self, i: int, term: T) -> None:
+        """Term number i; those that come before their turn wait."""
+        with self._lock:
+            self._early[i] = term
+            while self._n_added in self._early:
+                term = self._early.pop(self._n_added)
+                self.value = term if self._n_added == 0 else self.value + term  # type: ignore[operator]
+                self._n_added += 1
+
+
+def over_threads(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None:
+    """`work(0)` to `work(n_tasks - 1)`; each thread takes the next task when it is free, and the
+    calling one is among them.
+
+    So a sweep wakes n_threads - 1 threads, not one for each task, and never waits for a thread
+    that has not begun.
+    """
+    left = deque(range(n_tasks))
+
+    def take() -> None:
+        while left:
+            try:
+                task = left.popleft()
+            except IndexError:  # another thread was quicker
+                return
+            work(task)
+
+    n_helpers = max(min(n_threads, n_tasks) - 1, 0)
+    helpers = [_threads(n_helpers).submit(take) for _ in range(n_helpers)]
+    try:
+        take()
+    finally:
+        left.clear()
+        begun = [helper for helper in helpers if not helper.cancel()]
+        wait(begun)
+    for helper in begun:
+        helper.result()
+
+
+@lru_cache
+def _threads(n: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n, thread_name_prefix="kernelpool")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_threads.cache_clear)
+
+
+_lock = Lock()
+_holders: list[list[int]] = []
+"""For each fit that holds BLAS at one thread: the threads of each library before the first."""
+
+
+def _blas_threads() -> list[int]:
+    """Threads of each BLAS library that is loaded, as they are when no fit holds them."""
+    return (
+        _holders[0]
+        if _holders
+        else [library.num_threads or 1 for library in _controller().lib_controllers]
+    )
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS at one thread while any fit needs it; the last to leave restores the number.
+
+    A training does so for all its sweeps, which costs less than to do so in each. Others set the
+    same number too, k-means for one, and may do so before the first fit and restore it before the
+    last one ends. So a library that no longer has one thread is left as it is.
+    """
+    libraries = _controller().lib_controllers
+    with _lock:
+        before = _blas_threads()
+        for library in [] if _holders else libraries:
+            library.set_num_threads(1)
+        _holders.append(before)
+    try:
+        yield
+    finally:
+        with _lock:
+            _holders.pop()
+            for library, n_threads in [] if _holders else zip(libraries, before, strict=True):
+                if library.num_threads == 1:
+                    library.set_num_threads(n_threads)

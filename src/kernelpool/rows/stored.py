@@ -16,10 +16,16 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import KernelpoolError
-from .frame import Frame
-from .in_memory import ArrayRows
-from .missing import RowsWithMissing, rows_in_memory
-from .threads import OrderedSum, n_threads_for, one_blas_thread, over_threads
+from .block import Frame
+from .in_memory import (
+    ArrayRows,
+    OrderedSum,
+    RowsWithMissing,
+    n_threads_for,
+    one_blas_thread,
+    over_threads,
+    rows_in_memory,
+)
 
 T = TypeVar("T")
 

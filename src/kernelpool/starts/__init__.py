@@ -1,4 +1,4 @@
-"""First parameters, one method a file.
+"""First parameters.
 
 A method places the kernels of one class: it sees a sample of the class and answers with centers and
 with the points from which deviations are measured. What the kernels look like around them is the
@@ -7,14 +7,16 @@ family's business (`Kernel.place`).
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from sklearn.cluster import KMeans
+from threadpoolctl import ThreadpoolController
 
 from ..errors import KernelpoolError
 from ..kernels import Kernel, Parameters
-from .kmeans import kmeans
-from .random_rows import random_rows
+from ..rows import one_blas_thread
 from .sample import ClassSample, sample_rows
 
 __all__ = [
@@ -27,6 +29,53 @@ __all__ = [
     "sample_rows",
     "uniform_mixing",
 ]
+
+RESTARTS = 3
+"""Starts of k-means."""
+
+MOST_ROUNDS = 50
+"""Rounds of k-means: EM goes on from there, so there is no need to finish."""
+
+
+@lru_cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="openmp")
+
+
+def kmeans(
+    sample: ClassSample, n_kernels: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Kernels at the centers that k-means finds in the class that owns them.
+
+    Returns the centers (n_kernels, d), and for every row the point its deviation is measured from,
+    (n, d): the center of its cluster, so that kernels are as wide as the clusters on average.
+    """
+    if n_kernels >= len(sample.x):  # a kernel a row
+        return np.resize(sample.x, (n_kernels, sample.x.shape[1])), sample.x
+    found = KMeans(
+        n_kernels, n_init=RESTARTS, max_iter=MOST_ROUNDS, random_state=int(rng.integers(2**31))
+    )
+    # on a few thousand rows threads cost more than they bring; BLAS is held as sweeps in other
+    # threads may hold it now
+    with one_blas_thread(), _controller().limit(limits=1):
+        label = found.fit_predict(sample.x, sample_weight=sample.weight)
+    return found.cluster_centers_, found.cluster_centers_[label]
+
+
+def random_rows(
+    sample: ClassSample, n_kernels: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Kernels at random rows of the class that owns them (Titsias & Likas 2001, section IV).
+
+    Returns the same as `kmeans`. The paper does not say how wide they are; the variance of the
+    owner's rows reproduces its tables.
+    """
+    share = sample.weight / sample.weight.sum()
+    chosen = rng.choice(len(share), size=min(n_kernels, len(share)), replace=False, p=share)
+    return np.resize(sample.x[chosen], (n_kernels, sample.x.shape[1])), np.broadcast_to(
+        share @ sample.x, sample.x.shape
+    )
+
 
 Method = Callable[[ClassSample, int, np.random.Generator], tuple[np.ndarray, np.ndarray]]
 

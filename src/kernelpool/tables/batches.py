@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import is_dataset, is_table
 from ..errors import KernelpoolError, TableError
 from ..text import did_you_mean, quoted, shown
 
@@ -27,19 +28,6 @@ FORMATS = {".csv": "csv", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".o
 
 Batch = tuple[Any, np.ndarray | None, np.ndarray | None]
 """A table of features or an array (n, d), labels (n,) and weights (n,)."""
-
-
-def is_source(X: Any, y: Any = None) -> bool:
-    """Whether rows come in batches: paths, data sets, iterables of batches, and a table whose
-    target is a column.
-    """
-    if isinstance(X, str | os.PathLike) or _is_dataset(X):
-        return True
-    if hasattr(X, "__array__") or hasattr(X, "shape") or not hasattr(X, "__iter__"):
-        return isinstance(y, str) and _is_table(X)
-    if isinstance(X, list | tuple):
-        return len(X) > 0 and _is_batch(X[0])
-    return not isinstance(X, dict | set | bytes) and not hasattr(X, "__len__")
 
 
 def batches(
@@ -57,9 +45,9 @@ def batches(
     """
     if isinstance(X, str | os.PathLike):
         X = _dataset(os.fspath(X), y)
-    tables = _record_batches(X) if _is_dataset(X) else [X] if _is_table(X) else X
+    tables = _record_batches(X) if is_dataset(X) else [X] if is_table(X) else X
     for i, item in enumerate(tables):
-        if _is_table(item):
+        if is_table(item):
             yield _of_table(item, y, weight, names)
         elif y is not None or weight is not None:
             raise KernelpoolError(
@@ -68,23 +56,6 @@ def batches(
             )
         else:
             yield _of_arrays(item if isinstance(item, tuple) else (item,), f"Batch {i + 1}")
-
-
-def _is_dataset(X: Any) -> bool:
-    return hasattr(X, "get_fragments") and hasattr(X, "schema")
-
-
-def _is_table(X: Any) -> bool:
-    """Whether a data frame or an Arrow table is in memory: those of Dask are not."""
-    frame = hasattr(X, "__arrow_c_stream__") or hasattr(X, "iloc")
-    return (frame or hasattr(X, "__arrow_c_array__")) and not hasattr(X, "npartitions")
-
-
-def _is_batch(item: Any) -> bool:
-    """Whether an entry of a list is a batch of rows and not a row."""
-    if isinstance(item, tuple):
-        return len(item) > 0 and getattr(item[0], "ndim", 0) == 2
-    return _is_table(item) and getattr(item, "ndim", 2) == 2
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -178,7 +149,7 @@ def _column(column: Any) -> np.ndarray:
 
 def _of_arrays(given: Iterable[Any], place: str) -> Batch:
     x, y, weight = (*given, None, None)[:3]
-    x = x if _is_table(x) else np.asarray(x)
+    x = x if is_table(x) else np.asarray(x)
     if len(x.shape) != 2:
         raise ValueError(f"{place}: expected 2D array, got {len(x.shape)}D array instead.")
     for name, column in (("y", y), ("sample_weight", weight)):

@@ -22,7 +22,21 @@ from sklearn.utils.validation import (
     _get_feature_names,
 )
 
-from ..arrays import as_float64, is_array, is_numpy_array, is_writeable_array, namespace, to_numpy
+from ..arrays import (
+    as_float64,
+    column_like,
+    is_array,
+    is_lazy,
+    is_lazy_frame,
+    is_numpy_array,
+    is_source,
+    is_writeable_array,
+    lives_elsewhere,
+    map_column,
+    namespace,
+    of_parts,
+    to_numpy,
+)
 from ..errors import CollapsedKernelError, KernelpoolError
 from ..kernels import FAMILIES
 from ..rows import (
@@ -33,17 +47,11 @@ from ..rows import (
     Store,
     StoredRows,
     as_rows,
-    column_like,
     has_missing,
-    is_lazy,
-    is_lazy_frame,
-    lives_elsewhere,
-    map_column,
-    of_parts,
     recode,
 )
 from ..sums import Sums, record
-from ..tables.batches import batches, is_source
+from ..tables.batches import batches
 from ..tables.columns import Columns
 from ..text import is_missing
 

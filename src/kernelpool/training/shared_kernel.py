@@ -9,15 +9,14 @@ import numpy as np
 from sklearn.utils import check_array
 
 from ..arrays import match_array, to_numpy
-from ..em import Fit, Outcome, Stop, best_of, em
+from ..em import Fit, Outcome, Squarem, Stop, best_of, em
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Kernels
 from ..networks.hierarchical import split
 from ..networks.learned_sharing import Learned, LearnedSharing, init_sharing
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
-from ..penalties import Anchor, Conjugate, NoPenalty, Overlap, Penalty, WordPrior
+from ..penalties import Anchor, CategoryPrior, Conjugate, NoPenalty, Overlap, Penalty
 from ..rows import Rows, as_rows, max_abs_value, one_blas_thread
-from ..squarem import Squarem
 from ..starts import (
     METHODS,
     ClassSample,
@@ -293,7 +292,7 @@ class MixtureTraining:
 
     def _penalty(self, sharing: np.ndarray) -> Penalty:
         levels, settings = self.data.levels, self.settings
-        penalty: Penalty = NoPenalty() if levels is None else WordPrior()
+        penalty: Penalty = NoPenalty() if levels is None else CategoryPrior()
         if settings.kernel_prior == "conjugate":
             # of a constant feature nothing is expected: a width there would be the narrower the
             # more rows a kernel has

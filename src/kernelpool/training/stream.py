@@ -38,14 +38,21 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from ..arrays import is_array, match_array, to_numpy
+from ..arrays import (
+    column_like,
+    is_array,
+    is_lazy,
+    is_source,
+    lives_elsewhere,
+    match_array,
+    to_numpy,
+)
 from ..em import Fit
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels, Moments
 from ..networks.shared_kernel import Params, SharedKernel, Totals, sharing_table
 from ..penalties import Conjugate, NoPenalty, Penalty
-from ..rows import ArrayRows, Frame, Rows, as_rows, column_like, is_lazy, lives_elsewhere
-from ..tables.batches import is_source
+from ..rows import ArrayRows, Frame, Rows, as_rows
 from ..tables.columns import Columns
 from .prepare import (
     TrainingData,
