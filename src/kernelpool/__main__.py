@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 NEEDED = ("typer", "rich", "pyarrow")
 NOT_INSTALLED = 8
-"""Exit code, as in `kernelpool.app.cli.output`, which cannot be asked without what is missing."""
+"""Exit code, as in `kernelpool.app.cli.console`, which cannot be asked without what is missing."""
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,7 +12,7 @@ import kernelpool
 import kernelpool.__main__ as entry
 from kernelpool.app.cli import demo
 from kernelpool.app.cli.app import COMMANDS, app, load_command
-from kernelpool.app.cli.output import CommandError, Exit, placed
+from kernelpool.app.cli.console import CommandError, Exit, placed
 from kernelpool.text import shown
 
 from .tables import NAMES, QUICK, colors, labels, table, write_csv

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kernelpool
-from kernelpool.app.cli import job
+from kernelpool.app.cli import fit as command
 from kernelpool.app.files import read_header
 
 from .tables import NAMES, QUICK, colors, labels, table, write_csv
@@ -29,13 +29,11 @@ def test_the_saved_model_is_fitted_to_the_rows_not_held_out(run, data):
     everything = kernelpool.SharedKernelClassifier(**settings).fit(table(rows), labels(rows))
     assert found["held_out"]["n_rows"] == 60
     assert not np.allclose(model.means_, everything.means_)
-    run(*FIT, *QUICK, "--refit", "-o", "refit.st")
     run(*FIT, *QUICK, "--holdout", 0, "-o", "all.st")
     run(*FIT, *QUICK, "--cv", 3, "-o", "cv.st")
-    for name in ("refit", "all", "cv"):
+    for name in ("all", "cv"):
         np.testing.assert_array_equal(kernelpool.load(f"{name}.st").means_, everything.means_)
-    summaries = {name: read_header(f"{name}.st")["summary"] for name in ("refit", "all", "cv")}
-    assert summaries["refit"]["held_out"] == found["held_out"]
+    summaries = {name: read_header(f"{name}.st")["summary"] for name in ("all", "cv")}
     assert summaries["all"]["held_out"] is None
     assert summaries["cv"]["held_out"]["n_rows"] == 300
     assert summaries["cv"]["evaluated_by"] == "3 folds"
@@ -184,7 +182,7 @@ class Interrupting:
 
     def __init__(self, monkeypatch, fit, sweep=2):
         self.fits = 0
-        original_watch, original_fit = job._watch_sweeps, kernelpool.SharedKernelClassifier.fit
+        original_watch, original_fit = command._watch_sweeps, kernelpool.SharedKernelClassifier.fit
 
         def watching(bar):
             watch = original_watch(bar)
@@ -202,7 +200,7 @@ class Interrupting:
                 raise KeyboardInterrupt
             return original_fit(model, *words, **options)
 
-        monkeypatch.setattr(job, "_watch_sweeps", watching)
+        monkeypatch.setattr(command, "_watch_sweeps", watching)
         monkeypatch.setattr(kernelpool.SharedKernelClassifier, "fit", fitting)
 
 
@@ -228,13 +226,6 @@ def test_interruptions_that_leave_nothing(run, data, monkeypatch, fit, sweep, wo
     Interrupting(monkeypatch, fit, sweep)
     assert message in run(*FIT, *QUICK, *words, code=130).err
     assert list(Path().glob("*.safetensors")) == []
-
-
-def test_an_interrupted_refit_leaves_the_evaluated_model(run, data, monkeypatch):
-    Interrupting(monkeypatch, fit=2, sweep=0)
-    ran = run(*FIT, *QUICK, "--refit", "--json", code=130)
-    assert "the evaluated model is kept" in ran.json["interrupted"]
-    assert ran.json["held_out"]["n_rows"] == 60
 
 
 def test_a_file_that_appears_during_the_fit_is_kept_and_so_is_the_model(run, data, monkeypatch):

@@ -21,16 +21,16 @@ ENDLESS = ("--set", "tol=0", "--set", "max_iter=1000000000")
 ANNOUNCING = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
-from kernelpool.app.cli import job, output
-output.BAR_AFTER = 0.0
-watcher = job._watch_sweeps
+from kernelpool.app.cli import console, fit
+console.SHOWN_AFTER = 0.0
+watcher = fit._watch_sweeps
 def announcing(bar):
     watch = watcher(bar)
     def announced(info):
         print("sweep", info.sweep, file=sys.stderr, flush=True)
         return watch(info)
     return announced
-job._watch_sweeps = announcing
+fit._watch_sweeps = announcing
 from kernelpool.__main__ import main
 sys.argv = ["kernelpool", *sys.argv[1:]]
 sys.exit(main())

@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ... import __version__
-from .output import CommandError, Exit, Screen
+from .console import CommandError, Exit, Screen
 
 DEMO_FOLDER = "Folder for the model and the report."
 EPILOG = "Exit codes:\n\n" + "\n\n".join(f"- {code.value}: {code.meaning}" for code in Exit)

@@ -21,9 +21,9 @@ from ...inspection import (
 from ...text import listed, percent, plural, shown
 from ..readers.files import Source
 from ..readers.table import Rows, check_columns, codes_of
-from . import options as o
+from . import console as o
+from .console import CommandError, Exit, Screen, check_free, placed
 from .model import LoadedModel, load_model
-from .output import CommandError, Exit, Screen, check_free, placed
 
 PATHS = "Model files that `kernelpool fit` wrote, and rows: a file, a folder, or - for stdin."
 AT_MOST = "Exit with code 7 unless the error is certified to be at most this."

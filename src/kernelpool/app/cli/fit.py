@@ -1,16 +1,27 @@
-"""`kernelpool fit`: from a table to a model file, with an error measured on held-out rows."""
+"""`kernelpool fit`: from a table to a model file, with an error measured on held-out rows.
+
+Files larger than memory are read in batches, once: the first tells what the columns hold. Rows are
+held out by their content while the others are fitted, and kept in memory together with as many of
+the others; both stand for all rows in the evaluation, in the model file and in a report.
+"""
 
 import json
 import os
+import shlex
 import sys
+import time
+import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from ... import (
     CompetitiveNeuronsClassifier,
@@ -21,14 +32,22 @@ from ... import (
     SharedKernelClassifier,
     save,
 )
-from ...inspection import describe
-from ...text import did_you_mean, plain, plural, quoted, shown
+from ...errors import TableError
+from ...inspection import DriftReference, Metrics, describe, hold_out, row_keys, stratified_folds
+from ...text import did_you_mean, listed, plain, plural, quoted, shown
 from ..readers.files import SUFFIXES, Source, stem_of
-from ..readers.table import CATEGORY, NUMBER, Rows, read_rows
-from . import options as o
+from ..readers.table import (
+    CATEGORY,
+    NUMBER,
+    Rows,
+    fingerprint,
+    labels_of,
+    read_rows,
+    table_of,
+)
+from . import console as o
+from .console import CommandError, Exit, Progress, Screen, check_free, placed
 from .evaluate import baseline, check_report, write_page
-from .job import NOT_SETTABLE, FitJob, LargeJob
-from .output import CommandError, Exit, Screen, check_free, placed
 
 IN_MEMORY = 256_000_000
 """Bytes of files that are read whole."""
@@ -50,6 +69,18 @@ TARGET = "Column that holds the classes."
 SET = "A parameter of the estimator, such as --set budget=fast (repeatable); --set help lists them."
 OUTPUT = "Model file to write; the name of DATA with the ending .safetensors unless given."
 COLUMNS = "What a column holds, number or category, where it was taken for the other (repeatable)."
+
+MOST_CALIBRATION, MOST_WATCHED = 2000, 1000
+"""Held-out rows whose scores are kept for sets of classes; features that are watched for drift."""
+
+NOT_SETTABLE = ("callback", "verbose", "random_state", "members")
+"""Parameters that are objects, or set by options of their own."""
+
+MOST_KEPT = 50_000
+"""Rows of a large file, held out and not, that are kept, approximately."""
+
+LOWEST = 1000
+"""Held-out densities that are kept, the lowest: thresholds of novelty are among them."""
 
 NOT_MODELS = (*SUFFIXES, ".pkl", ".pickle", ".joblib", ".onnx", ".html", ".json", ".jsonl", ".xlsx")
 """Endings of files that a model file is not."""
@@ -84,9 +115,6 @@ def fit(
         int | None,
         o.evaluation("--cv", metavar="N", min=2, help="Evaluate by N folds, and fit to all rows."),
     ] = None,
-    refit: Annotated[
-        bool, o.evaluation("--refit", help="After the evaluation, fit again to all rows.")
-    ] = False,
     output: Annotated[str | None, o.output("--output", "-o", metavar="FILE", help=OUTPUT)] = None,
     report: Annotated[
         str | None, o.output("--report", metavar="FILE", help="Write a report (HTML) as well.")
@@ -129,10 +157,9 @@ def fit(
     if large:
         screen.say(f"Larger than memory: read in batches, as --model {LARGE}. Its first rows:")
     _describe(rows, screen)
-    settings = rows, estimator, screen, holdout, cv, refit and cv is None, seed
-    job = FitJob(*settings)
-    if large:
-        job = LargeJob(*settings, source=source, unlabeled=str(unlabeled))
+    job = (LargeJob if large else FitJob)(
+        rows, estimator, screen, source, str(unlabeled), holdout, cv, seed
+    )
     job.run()
     if job.interrupted:
         path = _offered(job, path, screen)
@@ -210,6 +237,282 @@ def _describe(rows: Rows, screen: Screen) -> None:
 
 def _some(texts: list[str]) -> str:
     return ", ".join(texts[:8]) + (f", and {len(texts) - 8} more" if len(texts) > 8 else "")
+
+
+# -- one fit ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class FitJob:
+    """One fit to rows in memory."""
+
+    rows: Rows
+    estimator: Any
+    screen: Screen
+    source: Source
+    unlabeled: str
+    holdout: float
+    cv: int | None
+    seed: int
+    metrics: Metrics | None = None
+    """Of held-out rows."""
+    test: np.ndarray | None = None
+    """Positions of the rows that the model was not fitted to."""
+    interrupted: str | None = None
+    warnings: list[str] = field(default_factory=list)
+    recorded: dict[str, Any] = field(default_factory=dict)
+    """What the model file says of the rows: densities, calibration, reference for drift."""
+
+    def run(self) -> None:
+        """Fit and evaluate."""
+        start, self.n_rows = time.perf_counter(), len(self.rows.y)
+        self.command = shlex.join(["kernelpool", *sys.argv[1:]])
+        self.fingerprint = fingerprint(self.rows.table)
+        train, test = self._fitted()
+        if len(test):
+            self.test = test
+            self._record_scores(test, self._evaluate(self.model, test))
+        self._record_rows(train)
+        self.seconds = time.perf_counter() - start
+
+    def _fitted(self) -> tuple[np.ndarray, np.ndarray]:
+        """Fit; positions of the rows of the fit, and of those held out."""
+        self._encode(np.unique([label for label in self.rows.y.tolist() if label is not None]))
+        key = row_keys(self.rows.table, seed=self.seed)  # equal rows are held out together
+        if self.cv is not None:
+            self._cross_validate(self.cv, key)
+        out = hold_out(self.codes, self.holdout if self.cv is None else 0, key=key)
+        train = np.flatnonzero(~out)
+        self._fit_last(*self.rows.at(train))
+        return train, np.flatnonzero(out)
+
+    def _encode(self, classes: np.ndarray) -> None:
+        known = np.array([label is not None for label in self.rows.y], bool)
+        self.classes, self.codes = classes, np.full(len(known), -1)
+        self.codes[known] = np.searchsorted(classes, self.rows.y[known].tolist())
+
+    def _cross_validate(self, n_folds: int, key: np.ndarray) -> None:
+        most = np.bincount(self.codes[self.codes >= 0]).max()
+        if most < n_folds:
+            raise CommandError(
+                Exit.FIT, f"--cv {n_folds}: no class has so many rows; the largest has {most}."
+            )
+        fold = stratified_folds(self.codes, n_folds, key=key)
+        for k in range(n_folds):
+            model, train = clone(self.estimator), self.rows.at(np.flatnonzero(fold != k))
+            try:
+                self._fit(model, f"Fold {k + 1} of {n_folds}:", *train)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("the folds were not finished; nothing was saved") from None
+            self._evaluate(model, np.flatnonzero(fold == k))
+
+    # -- the fit -----------------------------------------------------------------------------------
+
+    def _fit_last(self, x: Any, y: Any) -> None:
+        """Fit; an interrupted fit counts if it left a model that predicts."""
+        self.model = self.estimator
+        try:
+            self._fit(self.model, "Fitting", x, y)
+        except KeyboardInterrupt as error:
+            self.interrupted = str(error) or "interrupted"
+            try:
+                self.model.predict_proba(self.rows.table.slice(0, 1))
+            except (AttributeError, NotFittedError):
+                raise KeyboardInterrupt("nothing has been fitted yet") from None
+
+    def _fit(self, model: Any, title: str, x: Any, y: Any) -> None:
+        """With a progress bar; what goes wrong is reported as the command line does."""
+        name, parameters = type(model).__name__, model.get_params(deep=False)
+        with (
+            self.screen.working(title, parameters.get("max_iter")) as progress,
+            warnings.catch_warnings(record=True) as caught,
+        ):
+            warnings.simplefilter("always")
+            if "callback" in parameters:
+                pool = isinstance(model, PooledClassifier)
+                model.set_params(callback=(_watch_pool if pool else _watch_sweeps)(progress))
+            try:
+                model.fit(x, y)
+            except TableError:  # of rows that are read while they are fitted
+                raise
+            except ValueError as error:
+                raise CommandError(Exit.FIT, f"{name}: {shown(error, 600)}") from None
+            except MemoryError:
+                what = plural(self.n_rows, "row")
+                raise CommandError(Exit.FIT, f"{name}: not enough memory for {what}.") from None
+            finally:
+                if "callback" in parameters:  # a function cannot be saved
+                    model.set_params(callback=None)
+        for text in dict.fromkeys(shown(warning.message, 400) for warning in caught):
+            if text not in self.warnings:
+                self.warnings.append(text)
+                self.screen.warn(text)
+
+    # -- held-out rows -----------------------------------------------------------------------------
+
+    def _evaluate(self, model: Any, at: np.ndarray) -> np.ndarray:
+        """Add held-out rows to the metrics; their probabilities."""
+        probability = np.zeros((len(at), len(self.classes)))
+        known = np.searchsorted(self.classes, model.classes_)  # a fold may lack a class
+        probability[:, known] = model.predict_proba(self.rows.table.take(at))
+        found = Metrics.of(self.codes[at], probability)
+        self.metrics = found if self.metrics is None else self.metrics + found
+        return probability
+
+    def _record_scores(self, at: np.ndarray, probability: np.ndarray) -> None:
+        """Lowest densities for novelty; scores of some rows for their own classes, for sets."""
+        least = -np.finfo(np.float64).max
+
+        def finite(score: Any) -> np.ndarray:
+            return np.nan_to_num(np.asarray(score), nan=least, neginf=least)
+
+        if hasattr(self.model, "score_samples"):
+            score = finite(self.model.score_samples(self.rows.table.take(at)))
+            lowest = {"n_rows": len(score), "lowest": np.sort(score)[:LOWEST]}
+            self.recorded["held_out_densities"] = lowest
+        if len(self.model.classes_) < len(self.classes):
+            return
+        some = np.unique(np.linspace(0, len(at) - 1, MOST_CALIBRATION).astype(int))
+        own = np.arange(len(some)), self.codes[at[some]]
+        scores = [probability[some][own]]
+        if hasattr(self.model, "log_density"):
+            scores.append(finite(self.model.log_density(self.rows.table.take(at[some])))[own])
+        self.recorded["calibration"] = {"codes": own[1], "scores": scores}
+
+    def _record_rows(self, train: np.ndarray) -> None:
+        """What the rows are like, for `kernelpool check`: counts, and no rows."""
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
+        self.recorded["class_shares"] = counts / counts.sum()
+        if len(self.rows.kinds) <= MOST_WATCHED:
+            held = None if self.test is None else self.rows.table.take(self.test)
+            found = DriftReference.of(self.rows.table.take(train), self.model, held)
+            self.recorded["reference"] = found.to_dict()
+
+    # -- results -----------------------------------------------------------------------------------
+
+    @property
+    def evaluated_by(self) -> str | None:
+        """How the error was measured."""
+        if self.metrics is None:
+            return None
+        return "held-out rows" if self.cv is None else f"{self.cv} folds"
+
+    def record(self) -> dict[str, Any]:
+        """For programs."""
+        settings, members = self.model.get_params(deep=False), None
+        if isinstance(self.model, PooledClassifier):
+            pairs = zip(self.model.members_, self.model.weights_.tolist(), strict=True)
+            members = [{"name": name, "weight": weight} for name, weight in pairs]
+        return {
+            "estimator": type(self.model).__name__,
+            "settings": {n: v for n, v in settings.items() if n not in NOT_SETTABLE},
+            "members": members,
+            "n_rows": self.n_rows,
+            "n_features": len(self.rows.kinds),
+            "classes": self.classes,
+            "evaluated_by": self.evaluated_by,
+            "held_out": None if self.metrics is None else self.metrics.rate(0.05).to_dict(),
+            "log_loss": None if self.metrics is None else self.metrics.log_loss,
+            "seconds": round(self.seconds, 3),
+            "interrupted": self.interrupted,
+            "warnings": self.warnings,
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """For the model file."""
+        return {
+            **self.record(),
+            "command": self.command,
+            "source": self.rows.source,
+            "target": self.rows.target,
+            "seed": self.seed,
+            "fingerprint": self.fingerprint,
+            **self.recorded,
+        }
+
+
+class LargeJob(FitJob):
+    """One fit to rows of which `rows` are the first ones, with labels as they were read."""
+
+    def _fitted(self) -> tuple[np.ndarray, np.ndarray]:
+        import pyarrow as pa
+
+        first, target = self.rows, self.rows.target
+        n_rows = self.source.n_bytes / max(first.table.nbytes, 1) * len(first.y)
+        self.share, self.kept = min(self.holdout or 0.2, MOST_KEPT / n_rows), ([], [])  # type: ignore[var-annotated]
+        self._fit_last(self._tables(), target)
+        parts = [pa.concat_tables(part) for part in self.kept]
+        both = pa.concat_tables(parts)
+        self.rows = replace(
+            first,
+            table=both.drop_columns([target]).combine_chunks(),
+            y=np.array(both.column(target).to_pylist(), object),
+            ids=np.arange(1, len(both) + 1),
+            source=f"{first.source}, {plural(len(both), 'row')} of {self.n_rows:,}",
+        )
+        self._encode(np.asarray(self.model.classes_))
+        at, n_train = np.arange(len(both)), len(parts[0])
+        return at[:n_train], at[n_train:]
+
+    def _tables(self) -> Iterator[Any]:
+        """The rows but those held out, with the target."""
+        import pyarrow as pa
+
+        self.n_rows, target, read = 0, self.rows.target, self.rows.read_label
+        kind = pa.array([read(v) for v in self.rows.y.tolist() if v is not None]).type
+        for batch in self.source.batches():
+            table, unreadable = table_of(batch, self.rows.kinds, self.source.style)
+            where = f"{batch.file}, row {batch.first_row} and below"
+            if unreadable:
+                raise TableError(
+                    f"{where}: columns {listed(list(unreadable))} hold cells that are no numbers.",
+                    "Pass --columns COLUMN=category.",
+                )
+            labels = labels_of(batch, target).tolist()
+            try:
+                y = pa.array([None if v is None else read(v) for v in labels], kind)
+            except ValueError:
+                raise TableError(
+                    f"{where}: not all classes are {kind}, as the first ones are.",
+                    f"Pass --columns {target}=category.",
+                ) from None
+            if y.null_count and self.unlabeled == "refuse":
+                raise TableError(f"{where}: rows without a class.", "Pass --unlabeled drop or use.")
+            key, labeled = row_keys(table, seed=self.seed), y.is_valid().to_numpy(False)
+            table = table.append_column(target, y)
+            if self.unlabeled == "drop":
+                table, key, labeled = table.filter(labeled), key[labeled], labeled[labeled]
+            self.n_rows += len(table)
+            out = (key < self.share) & labeled & (self.holdout > 0)
+            self.kept[0].append(table.filter(~out & (key > 1 - self.share)))
+            self.kept[1].append(table.filter(out))
+            yield table.filter(~out)
+
+
+def _watch_pool(progress: Progress) -> Callable[[Any], None]:
+    """A line for every member that was tried, and what is left."""
+    tried = 0
+
+    def watch(info: Any) -> None:
+        nonlocal tried
+        tried += 1
+        loss = f"log-loss {info.loss:.4f}, " if np.isfinite(info.loss) else ""
+        pool = f"; pool {info.pool_loss:.4f}" if info.outcome == "kept" else ""
+        outcome = f"{loss}{info.outcome}, {info.seconds:.1f} s{pool}"
+        progress.line(f"{progress.title} {info.name}: {outcome}; {len(info.left) or 'none'} left")
+        progress.at(tried, ", ".join(info.left[:1]), total=tried + len(info.left))
+
+    return watch
+
+
+def _watch_sweeps(progress: Progress) -> Callable[[Any], bool]:
+    """Every sweep on a progress bar; never stops the fit."""
+
+    def watch(info: Any) -> bool:
+        progress.at(info.sweep, f"sweep {info.sweep}, objective {info.objective:.4f}")
+        return False
+
+    return watch
 
 
 def _offered(job: FitJob, path: str, screen: Screen) -> str:

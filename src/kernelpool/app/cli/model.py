@@ -28,8 +28,8 @@ from ..readers.table import (
     row_ids,
     table_of,
 )
-from . import options as o
-from .output import CommandError, Exit, Screen, check_free, placed
+from . import console as o
+from .console import CommandError, Exit, Screen, check_free, placed
 
 AMBIGUITY, NOVELTY = 0.2, 0.01
 """Thresholds of `--reject` alone."""

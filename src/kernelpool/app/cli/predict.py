@@ -11,12 +11,11 @@ from ... import ConformalClassifier
 from ...errors import KernelpoolError
 from ...inspection import DECISIONS, explain, with_class_prior
 from ...text import listed, plural, shown, signed
-from ..readers.files import Batch, Source
+from ..readers.files import FORMATS, Batch, Source
 from ..readers.table import check_columns
-from ..readers.writing import FORMATS
-from . import options as o
+from . import console as o
+from .console import CommandError, Exit, Screen, check_free, table_output
 from .model import LoadedModel, load_model
-from .output import NAME_IT, CommandError, Exit, Screen, check_free, table_output
 
 SETS = "Add a column of possible classes that lacks the true one with at most this probability."
 CLASS_PRIOR = "Frequencies of the classes: balanced, or such as sick=0.1,well=0.9."
@@ -66,7 +65,11 @@ def predict(
     """
     screen = Screen(as_json, quiet)
     if as_json and output == "-":
-        raise CommandError(Exit.USAGE, NAME_IT)
+        raise CommandError(
+            Exit.USAGE,
+            "--json describes the run: name the output with -o, or use --format jsonl for rows as "
+            "JSON.",
+        )
     check_free(output, force)
     kind = format or ("csv" if output == "-" else FORMATS.get(Path(output).suffix.lower()))
     if kind is None:

@@ -2,9 +2,8 @@
 
 ::
 
-    files.py      files, folders and stdin -> batches of columns: Parquet, Arrow, delimited text
+    files.py      files, folders and stdin -> batches of columns; tables -> CSV, Parquet, Arrow, JSON
     table.py      cells -> numbers and categories; the target -> classes; tables in memory
-    writing.py    batches -> CSV, Parquet, Arrow or JSON lines
 
 pyarrow is imported in functions only. What cannot be read is a `TableError`: file, row and column
 where they are known, and advice that names options of the command line.

@@ -1,15 +1,19 @@
-"""Files, folders and stdin as batches of columns.
+"""Files, folders and stdin as batches of columns, and tables that are written.
 
 The first bytes of a file tell its format, not its name: Parquet, Arrow (file or stream, as Feather
 is), or delimited text, which may be compressed. Text is parsed by `pyarrow.csv.open_csv` with every
-column as text: `table` decides what is a number, so that a cell can be named by its row. stdin,
-pipes and text in other encodings than UTF-8 are copied to a temporary file first, which is read as
-often as needed.
+column as text: `table` decides what is a number, so that a cell can be named by its row. stdin and
+pipes are copied to a temporary file first, which is read as often as needed.
+
+Spreadsheets run cells that begin like a formula. So in CSV that is written, text that begins with
+`=`, `@`, a tab or a line end, or with `+` or `-` and is no number, gets an apostrophe in front
+unless `raw`. Other formats have types and need none.
 """
 
 import codecs
 import csv
 import io
+import json
 import os
 import re
 import shutil
@@ -18,14 +22,14 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from ...errors import TableError
-from ...text import listed, plural, quoted, shown
+from ...text import listed, plain, plural, quoted, shown
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
 COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -255,13 +259,12 @@ def _text(
         with pa.input_stream(path, compression=codec) as stream:
             head = stream.read(HEAD)
     encoding = style.encoding or _encoding(head)
-    if encoding not in ("utf-8", "utf-8-sig"):
-        copy = stack.enter_context(tempfile.NamedTemporaryFile())  # noqa: SIM115 (the stack closes it)
-        with pa.input_stream(path, compression=codec) as stream:
-            _transcode(stream, copy, name, encoding)
-        copy.seek(0)
-        path, codec, head = copy.name, None, copy.read(HEAD)
-    text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(head)
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(head).removeprefix("\ufeff")
+    except UnicodeError:
+        raise TableError(
+            f"{name}: not {encoding} text.", "Pass another --text encoding=NAME."
+        ) from None
     start = len(text) - len(text.lstrip("\r\n"))
     separator = SEPARATOR_LINE.match(text, start)
     start = start if separator is None else separator.end()
@@ -272,7 +275,7 @@ def _text(
     names, delimiter, n_lines = _first_row(name, body, given, style.header)
     skipped = len(re.findall(r"\r\n|\r|\n", text[:start])) + n_lines * style.header
     stream = stack.enter_context(pa.input_stream(path, compression=codec))
-    return names, _parsed(stream, name, names, delimiter, skipped)
+    return names, _parsed(stream, name, names, delimiter, skipped, encoding)
 
 
 def _encoding(head: bytes) -> str:
@@ -284,19 +287,6 @@ def _encoding(head: bytes) -> str:
     except UnicodeDecodeError:
         return "latin-1"
     return "utf-8"
-
-
-def _transcode(stream: Any, copy: Any, name: str, encoding: str) -> None:
-    decoder = codecs.getincrementaldecoder(encoding)()
-    try:
-        while piece := stream.read(BLOCK):
-            copy.write(decoder.decode(piece).encode())
-        copy.write(decoder.decode(b"", True).encode())
-        copy.flush()
-    except UnicodeError:
-        raise TableError(
-            f"{name}: not {encoding} text.", "Pass another --text encoding=NAME."
-        ) from None
 
 
 def _first_row(
@@ -339,7 +329,7 @@ def is_number(cell: Any) -> bool:
 
 
 def _parsed(
-    stream: Any, name: str, names: list[str], delimiter: str, skipped: int
+    stream: Any, name: str, names: list[str], delimiter: str, skipped: int, encoding: str
 ) -> Iterator[Any]:
     """Record batches of strings; errors name the row."""
     import pyarrow as pa
@@ -350,7 +340,11 @@ def _parsed(
         reader = arrow_csv.open_csv(
             stream,
             arrow_csv.ReadOptions(
-                use_threads=False, block_size=BLOCK, column_names=keys, skip_rows=skipped
+                use_threads=False,
+                block_size=BLOCK,
+                column_names=keys,
+                skip_rows=skipped,
+                encoding=encoding,
             ),
             arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             arrow_csv.ConvertOptions(
@@ -378,3 +372,69 @@ def _parsed(
             advice = "Pass its encoding, such as --text encoding=latin-1."
             raise TableError(f"{where}: not UTF-8 text.", advice) from None
         raise TableError(f"{where}: {shown(text, 300)}") from None
+
+
+# -- tables that are written -----------------------------------------------------------------------
+
+FORMATS = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "jsonl",
+}
+"""What the ending of a name asks for."""
+
+FORMULA = r"^[=@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|^[+\-]."
+NOT_FORMULA = r"^[+\-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+\-]?[0-9]+)?$"
+
+
+@contextmanager
+def table_writer(kind: str, sink: Any, schema: Any, raw: bool = False) -> Iterator[Any]:
+    """A function that writes tables of one schema to an open binary file.
+
+    Parameters
+    ----------
+    kind : {"csv", "parquet", "arrow", "jsonl"}
+    sink : binary file object
+    schema : pyarrow.Schema
+    raw : bool
+        Whether CSV cells that a spreadsheet would run are left as they are.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def write_json(table: Any) -> None:
+        lines = (json.dumps(plain(row), allow_nan=False) for row in table.to_pylist())
+        sink.write("".join(f"{line}\n" for line in lines).encode())
+
+    def write_csv(columns: Any) -> None:
+        text, cells = io.StringIO(), columns if raw else map(harmless, columns)
+        rows = zip(*(column.to_pylist() for column in cells), strict=True)
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        sink.write(text.getvalue().encode())
+
+    if kind == "jsonl":
+        yield write_json
+    elif kind == "csv":
+        write_csv([pa.array([name], pa.string()) for name in schema.names])
+        yield lambda table: write_csv(table.columns)
+    else:
+        arrow = (pq.ParquetWriter if kind == "parquet" else pa.ipc.new_file)(sink, schema)
+        yield arrow.write_table
+        arrow.close()  # after an error the file stays incomplete
+
+
+def harmless(cells: Any) -> Any:
+    """Cells of which none is a formula to a spreadsheet."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_string(cells.type):
+        return cells
+    no_number = pc.invert(pc.match_substring_regex(cells, NOT_FORMULA))
+    risky = pc.and_(pc.match_substring_regex(cells, FORMULA), no_number)
+    return pc.if_else(
+        risky, pc.binary_join_element_wise(pa.scalar("'"), cells, pa.scalar("")), cells
+    )

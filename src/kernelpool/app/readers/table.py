@@ -7,7 +7,7 @@ null where a cell is missing: `kernelpool.tables.Columns` takes such tables from
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import TableError
-from ...text import did_you_mean, listed, plural, quoted, shown
+from ...text import did_you_mean, is_missing, listed, plural, quoted, shown
 from .files import Batch, Source, TextStyle, is_number
 
 NUMBER, CATEGORY = "number", "category"
@@ -38,7 +38,12 @@ ODD_CELLS = {
 """Patterns of cells in a column of numbers that are none: what they look like, and what to do."""
 
 DATE = r"^([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4})([T ].*)?$"
-WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+LABELS: dict[str, Callable[[str], Any]] = {
+    r"-?(0|[1-9][0-9]{0,17})": int,
+    r"-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?": float,
+    r"True|False": "True".__eq__,
+}
+"""Patterns of labels in text files that are no text: 007 is."""
 
 MOST_CATEGORIES = 256
 """A column with more different cells than this is a name or a text."""
@@ -71,6 +76,8 @@ class Rows:
     """
     left_out: dict[str, str] = field(default_factory=dict)
     """Columns that no model can learn from, and why."""
+    read_label: Callable[[Any], Any] = str
+    """What makes a label of a cell of the target."""
 
     def at(self, index: np.ndarray) -> tuple[Any, np.ndarray]:
         """Some of the rows."""
@@ -191,67 +198,88 @@ def fingerprint(table: Any) -> str:
 # -- labels ----------------------------------------------------------------------------------------
 
 
-def cells_of(batch: Batch, name: str) -> np.ndarray:
-    """Labels of a batch: text, whole numbers, fractions; None where one is missing, (n,)."""
+def labels_of(batch: Batch, name: str) -> np.ndarray:
+    """Labels of a batch as the file has them, None where one is missing, (n,) objects."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     column = batch.rows.column(name)
-    if pa.types.is_null(column.type):
-        return np.full(len(column), None, object)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_nested(column.type) or "binary" in str(column.type):
         raise TableError(f"{batch.file}, column {quoted(name)}: {column.type} cannot be a class.")
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64() if column.type.scale else pa.int64())
     coded = column.dictionary_encode()
-    numbers = kind_of(coded.dictionary.type) == NUMBER
-    values = (coded.dictionary if numbers else as_text(coded.dictionary)).to_pylist()
-    if numbers:
-        values = [None if v != v else int(v) if v % 1 == 0 else float(v) for v in values]
-    found = np.array([*values, None], object)
-    return found[pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)]
+    values = coded.dictionary
+    if kind_of(values.type) != NUMBER and not pa.types.is_boolean(values.type):
+        values = as_text(values)  # of dates as well
+    found = [None if is_missing(value) else value for value in values.to_pylist()]
+    return np.array([*found, None], object)[pc.fill_null(coded.indices, -1).to_numpy(False)]
 
 
-def classes_of(name: str, cells: np.ndarray, as_words: bool = False) -> np.ndarray:
-    """Labels, whole numbers or text; None stays None. TableError where they can be no classes."""
-    known = np.array([cell is not None for cell in cells], bool)
-    distinct, n_rows = sorted(set(cells[known].tolist()), key=str), int(known.sum())
-    many = len(distinct) > FEW and not as_words
-    if many and all(is_number(v) for v in distinct) and any(float(v) % 1 for v in distinct):
+def label_reader(labels: Sequence[Any], typed: bool) -> Callable[[Any], Any]:
+    """What makes labels of cells; those of text files are numbers or booleans where all read so."""
+    for pattern, read in () if typed else LABELS.items():
+        if all(re.fullmatch(pattern, label) for label in labels):
+            return read
+    return lambda label: label
+
+
+def classes_of(name: str, labels: np.ndarray, read: Callable[[Any], Any]) -> np.ndarray:
+    """Labels, None where a cell is missing. TableError where they can be no classes."""
+    known = np.array([label is not None for label in labels], bool)
+    distinct = [read(label) for label in sorted(set(labels[known].tolist()), key=str)]
+    n_rows, as_text = int(known.sum()), read is str
+    fractions = [v for v in distinct if isinstance(v, float) and not v.is_integer()]
+    if fractions:
         raise TableError(
-            f"Column {quoted(name)} holds {len(distinct):,} different fractional numbers such as "
-            f"{listed(distinct[:3])}: a measurement, not classes.",
-            f"If they are classes, pass --columns {name}=category. Numbers are predicted from "
-            f"Python, "
-            f"by kernelpool.EMLogRegressor.",
+            f"Column {quoted(name)} holds {len(distinct):,} different numbers such as "
+            f"{listed(fractions[:3])}: a measurement, not classes. The command line fits "
+            f"classifiers.",
+            f"Numbers are predicted from Python, by kernelpool.EMLogRegressor. If these are "
+            f"classes, pass --columns {name}=category.",
         )
-    if many and n_rows < ROWS_A_CLASS * len(distinct):
+    if len(distinct) > FEW and not as_text and n_rows < ROWS_A_CLASS * len(distinct):
         raise TableError(
             f"Column {quoted(name)} holds {len(distinct):,} different values in "
-            f"{plural(n_rows, 'row')}, such as {listed(distinct[:3])}: too many for classes.",
-            "Is --target the right column?",
+            f"{plural(n_rows, 'row')}, such as {listed(distinct[:3])}: too many for classes. "
+            f"The command line fits classifiers.",
+            "Is --target the right column? Numbers are predicted from Python, by "
+            "kernelpool.EMLogRegressor.",
         )
     if len(distinct) < 2:
         found = f"only {quoted(distinct[0])}" if distinct else "nothing"
         raise TableError(
             f"Column {quoted(name)} must hold at least two classes; found {found} in "
-            f"{plural(len(cells), 'row')}."
+            f"{plural(len(labels), 'row')}."
         )
-    whole = not as_words and all(WHOLE.fullmatch(str(v)) for v in distinct)
-    labels = [None if v is None else int(v) if whole else str(v) for v in cells.tolist()]
-    return np.asarray(labels, None if known.all() else object)
+    y = [None if label is None else read(label) for label in labels.tolist()]
+    return np.asarray(y, None if known.all() else object)
 
 
 def codes_of(batch: Batch, name: str, classes: np.ndarray) -> np.ndarray:
-    """Positions of labels among the classes of a model; -1 where there is no label."""
-    known = {None: -1} | {str(label): code for code, label in enumerate(classes.tolist())}
-    cells = cells_of(batch, name)
-    codes = np.array([known.get(None if c is None else str(c), -2) for c in cells.tolist()], int)
+    """Positions of labels among the classes of a model; -1 where there is no label.
+
+    1, 1.0 and "1" are one class, and so are True and "true".
+    """
+
+    def alike(label: Any) -> Any:
+        text = str(label)
+        return (
+            float(text) if is_number(text) else {"True": "true", "False": "false"}.get(text, text)
+        )
+
+    names, labels = classes.tolist(), labels_of(batch, name)
+    known = {alike(v): i for i, v in enumerate(names)} | {str(v): i for i, v in enumerate(names)}
+    place = {v: known.get(str(v), known.get(alike(v), -2)) for v in set(labels.tolist())}
+    place[None] = -1
+    codes = np.array([place[label] for label in labels.tolist()], int)
     if (codes == -2).any():
         at = int(np.argmax(codes == -2))
         raise TableError(
-            f"{batch.place(at, name)}: the model knows no class {quoted(cells[at])}, only "
-            f"{listed(classes.tolist(), 8)}."
+            f"{batch.place(at, name)}: the model knows no class {quoted(labels[at])}, only "
+            f"{listed(names, 8)}."
         )
     return codes
 
@@ -291,21 +319,21 @@ def read_rows(
     check_columns(list(kinds or {}), source, "whose kind is given")
     if not batches:
         raise TableError(f"{source.label}: no rows below the header.")
-    cells = np.concatenate([cells_of(batch, target) for batch in batches])
-    given = dict(kinds or {})
-    as_words = given.pop(target, NUMBER) == CATEGORY
+    labels, given = np.concatenate([labels_of(b, target) for b in batches]), dict(kinds or {})
+    read = label_reader([v for v in set(labels.tolist()) if v is not None], batches[0].typed)
+    read = str if given.pop(target, NUMBER) == CATEGORY else read
     table, found, left_out = features_of(batches, names, source.style, given)
-    y = cells if head else classes_of(target, cells, as_words)
-    without = np.array([cell is None for cell in cells], bool)
+    y = labels if head else classes_of(target, labels, read)
+    without = np.array([label is None for label in labels], bool)
     if without.any() and unlabeled == "refuse":
         raise TableError(
-            f"{plural(int(without.sum()), 'row')} of {len(cells):,} without a class in column "
+            f"{plural(int(without.sum()), 'row')} of {len(labels):,} without a class in column "
             f"{quoted(target)}, the first is row {int(np.argmax(without)) + 1}.",
             "Pass --unlabeled drop to leave them out, or --unlabeled use to learn from them.",
             missing={target: int(without.sum())},
         )
-    ids = row_ids(batches, keep, len(cells))
-    rows = Rows(table.combine_chunks(), y, found, target, source.label, ids, left_out)
+    ids = row_ids(batches, keep, len(labels))
+    rows = Rows(table.combine_chunks(), y, found, target, source.label, ids, left_out, read)
     if not without.any() or unlabeled == "use" or head:
         return rows
     at = np.flatnonzero(~without)

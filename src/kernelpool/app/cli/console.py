@@ -1,29 +1,30 @@
-"""Text and progress for people, JSON for programs, and files that are written.
+"""What commands share: options, text and progress for people, JSON for programs, and files that are
+written.
 
 Results go to stdout, everything else to stderr, so that results can be piped. Nothing is read as
 rich's markup, and a stderr that is full or closed ends no command. No file is replaced without
 `--force`, and files appear completely or not at all.
 """
 
+import codecs
 import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Annotated, Any, NoReturn, Self
 
-from ...text import plain, shown
+import typer
 
-NAME_IT = (
-    "--json describes the run: name the output with -o, or use --format jsonl for rows as JSON."
-)
+from ...text import plain, quoted, shown
 
-BAR_AFTER = 2.0
-"""Seconds before a progress bar appears."""
+SHOWN_AFTER = 2.0
+"""Seconds before progress is shown."""
 
 
 class Exit(IntEnum):
@@ -105,8 +106,6 @@ class Screen:
 
     def fail(self, code: Exit, message: str, details: dict[str, Any]) -> NoReturn:
         """End the command with an error."""
-        import typer
-
         if self.as_json:
             error = {"code": int(code), "meaning": code.meaning, "message": message, **details}
             self.answer({"error": error})
@@ -115,30 +114,69 @@ class Screen:
         raise typer.Exit(int(code))
 
     @contextmanager
-    def working(self, title: str, total: float | None = None) -> Iterator["Working"]:
-        """A progress bar on stderr that appears after two seconds and vanishes at the end."""
-        if self.silent or not sys.stderr.isatty():
-            yield Working(self.silent)
+    def working(self, title: str, total: float | None = None) -> Iterator["Progress"]:
+        """Progress on stderr: on a terminal a bar that appears after two seconds and vanishes at
+        the end; elsewhere a line after 2, 4, 8, ... seconds.
+        """
+        progress = Progress(title, self.silent)
+        if self.silent:
+            yield progress
             return
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+        if sys.stderr.isatty():
+            from rich import progress as rich
 
-        title_column = TextColumn("{task.description}", markup=False)
-        columns = SpinnerColumn(), title_column, BarColumn()
-        note = TextColumn("{task.fields[note]}", markup=False)
-        bar = Progress(*columns, note, console=_console(stderr=True), transient=True)
-        timer = threading.Timer(BAR_AFTER, bar.start)
-        timer.daemon = True
-        timer.start()
+            texts = (rich.TextColumn(f"{{task.{text}}}", markup=False) for text in BAR_TEXTS)
+            columns = rich.SpinnerColumn(), rich.BarColumn(), rich.TimeElapsedColumn(), *texts
+            progress.bar = rich.Progress(*columns, console=_console(stderr=True), transient=True)
+            progress.bar.add_task(title, total=total, note="")
+        thread = threading.Thread(target=progress.show, daemon=True)
+        thread.start()
         try:
-            yield Working(self.silent, bar, bar.add_task(title, total=total, note=""))
+            yield progress
         finally:
-            timer.cancel()
-            timer.join()
-            bar.stop()
+            progress.done.set()
+            thread.join()
+            if progress.bar is not None:
+                progress.bar.stop()
+
+
+class Progress:
+    """What is done so far."""
+
+    bar: Any = None
+
+    def __init__(self, title: str, silent: bool) -> None:
+        self.title, self.silent, self.note = title, silent, ""
+        self.done, self.start = threading.Event(), time.monotonic()
+
+    def at(self, completed: float, note: str, total: float | None = None) -> None:
+        """So far, and of how much, where that has become known."""
+        self.note = note
+        if self.bar is not None:
+            known = {} if total is None else {"total": total}
+            self.bar.update(self.bar.task_ids[0], completed=completed, note=note, **known)
+
+    def line(self, text: str) -> None:
+        """A line that stays."""
+        if not self.silent:
+            _print(text, None if self.bar is None else self.bar.console)
+
+    def show(self) -> None:
+        """Start the bar, or print lines, until the work is done."""
+        wait = SHOWN_AFTER
+        while not self.done.wait(wait):
+            if self.bar is not None:
+                self.bar.start()
+                return
+            note = f", {self.note}" * bool(self.note)
+            self.line(f"{self.title}: {time.monotonic() - self.start:.0f} s{note}")
+            wait *= 2
 
 
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 """Nothing is read as rich's markup, and lines are left to the terminal."""
+
+BAR_TEXTS = ("description", "fields[note]")
 
 
 def _console(stderr: bool = False) -> Any:
@@ -151,25 +189,6 @@ def _print(text: str, console: Any = None, style: str | None = None) -> None:
     """A line on stderr; a closed or full one ends no command."""
     with suppress(OSError):
         (console or _console(stderr=True)).print(text, style=style, **PLAIN)
-
-
-@dataclass
-class Working:
-    """What is done so far, on a progress bar where there is one."""
-
-    silent: bool
-    bar: Any = None
-    task: Any = None
-
-    def at(self, completed: float, note: str = "", **state: Any) -> None:
-        """So far; `description` and `total` may change."""
-        if self.bar is not None:
-            self.bar.update(self.task, completed=completed, note=note, **state)
-
-    def line(self, text: str) -> None:
-        """A line above the bar, which stays; without a terminal as well."""
-        if not self.silent:
-            _print(text, None if self.bar is None else self.bar.console)
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -221,7 +240,7 @@ def table_output(
     path: str, kind: str, schema: Any, force: bool, raw: bool = False
 ) -> Iterator[Any]:
     """Writes tables to a file that appears when all are written, or to stdout."""
-    from ..readers.writing import table_writer
+    from ..readers.files import table_writer
 
     if path == "-":
         if sys.stdout.name == os.devnull:  # what `app.run` opens in its place
@@ -236,3 +255,95 @@ def table_output(
         table_writer(kind, file, schema, raw) as write,
     ):
         yield write
+
+
+# -- options ---------------------------------------------------------------------------------------
+
+Unlabeled = StrEnum("Unlabeled", ["REFUSE", "DROP", "USE"])
+OutputFormat = StrEnum("OutputFormat", ["CSV", "PARQUET", "ARROW", "JSONL"])
+Precision = StrEnum("Precision", ["MIXED", "FLOAT32", "FLOAT64"])
+
+
+def option(panel: str, *names: str, help: str, **kwargs: Any) -> Any:
+    """An option in a panel of the help page."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, **kwargs)
+
+
+data, model, evaluation, output = (
+    partial(option, panel) for panel in ("Data", "Model", "Evaluation", "Output")
+)
+rejection = partial(option, "Rejection")
+column, share = partial(data, metavar="COLUMN"), {"metavar": "SHARE", "min": 0, "max": 1}
+
+
+def given(metavar: str, help: str) -> Any:
+    """An argument without a default."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False)
+
+
+Data = Annotated[
+    str, given("DATA", "CSV, Parquet or Arrow (Feather): a file, a folder of them, or - for stdin.")
+]
+ModelPath = Annotated[str, given("MODEL", "A model file that `kernelpool fit` wrote.")]
+Target = Annotated[
+    str | None,
+    column("--target", "-t", help="Column that holds the classes; the one of fit unless given."),
+]
+TEXT = (
+    "How text files are written: decimal=, or encoding=NAME, delimiter=CHARACTER, missing=WORD, "
+    "header=no (repeatable)."
+)
+Text = Annotated[list[str] | None, data("--text", metavar="NAME=VALUE", help=TEXT)]
+Confidence = Annotated[
+    float,
+    evaluation(
+        "--confidence", metavar="SHARE", help="Confidence of intervals.", min=0.5, max=0.999999
+    ),
+]
+Reject = Annotated[bool, rejection("--reject", help="Reject rows that are ambiguous or novel.")]
+AMBIGUITY = "Largest probability of an error to accept. [default with --reject: 0.2]"
+Ambiguity = Annotated[float | None, rejection("--ambiguity", help=AMBIGUITY, **share)]
+NOVELTY = "Share of ordinary rows that may be called novel. [default with --reject: 0.01]"
+Novelty = Annotated[float | None, rejection("--novelty", help=NOVELTY, **share)]
+KEEP = "Show this column of DATA, such as an identifier, beside the numbers of rows (repeatable)."
+Keep = Annotated[list[str] | None, column("--keep", help=KEEP)]
+Force = Annotated[bool, output("--force", "-f", help="Replace files that exist.")]
+Json = Annotated[bool, output("--json", help="Print one JSON object instead of text.")]
+Quiet = Annotated[bool, output("--quiet", "-q", help="Print nothing but results and warnings.")]
+
+
+def text_style(given: Sequence[str] | None) -> Any:
+    """`--text NAME=VALUE` of text files, checked, as a `TextStyle`."""
+    from ..readers.files import TextStyle  # which needs scikit-learn
+
+    found: dict[str, Any] = {"missing": ()}
+    for pair in given or ():
+        name, _, value = pair.partition("=")
+        valid = {
+            "delimiter": len(value.encode(errors="replace")) == 1 or value in ("tab", "\\t"),
+            "decimal": value in (".", ","),
+            "encoding": _is_codec(value),
+            "header": value in ("yes", "no"),
+            "missing": True,
+        }.get(name, False)
+        if not valid:
+            raise CommandError(
+                Exit.USAGE,
+                f"--text {quoted(pair)}: expected decimal=, or encoding=latin-1, delimiter=; (one "
+                f"character or tab), missing=WORD or header=no.",
+            )
+        if name == "missing":
+            found["missing"] = (*found["missing"], value)
+        elif name == "delimiter":
+            found[name] = "\t" if len(value) > 1 else value
+        else:
+            found[name] = value == "yes" if name == "header" else value
+    return TextStyle(**found)
+
+
+def _is_codec(name: str) -> bool:
+    try:
+        codecs.lookup(name)
+    except (LookupError, ValueError):
+        return False
+    return True
