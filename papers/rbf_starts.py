@@ -64,7 +64,8 @@ def trained_mixture(
     X = np.asarray(X, np.float64)
     data = surveyed(as_rows(X, np.zeros(len(X), int)), np.zeros(1))
     training, params, *_ = hidden_layer(data, config)
-    means, covariances, mixing = training.in_data_units(params)
+    network = training.in_data_units(params)
+    means, covariances, mixing = network.means, network.covariances, network.mixing
     found = mixture(means, 1.0)
     found.covariances_, found.weights_ = covariances, mixing[:, 0]
     if widths is not None:

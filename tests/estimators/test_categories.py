@@ -10,11 +10,10 @@ from scipy.stats import multivariate_normal
 import kernelpool
 from kernelpool import SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
-from kernelpool.kernels import ProductKernels
+from kernelpool.kernels import ProductKernels, family_for
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.penalties import Anchor
 from kernelpool.rows import as_rows
-from kernelpool.training.frames import family_for
 
 FAMILIES = ("spherical", "diag", "full", "tied")
 TOWNS = ("Athens", "Oslo", "Rome")

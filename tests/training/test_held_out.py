@@ -6,14 +6,10 @@ from sklearn.metrics import log_loss
 
 from kernelpool import SharedKernelClassifier
 from kernelpool.datasets import make_clouds
-from kernelpool.rows import Frame
-from kernelpool.training.held_out import (
-    Loss,
-    choose,
-    divide,
-    held_out_loss,
-)
+from kernelpool.training.conditional import divide
+from kernelpool.training.cross_fit import Loss, choose, held_out_loss
 from kernelpool.training.prepare import training_data
+from kernelpool.training.shared_kernel import MixtureTraining, Settings
 
 
 def drawn(n=4000, sharpness=1.0, seed=0):
@@ -92,37 +88,39 @@ def moments(block):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_every_row_either_trains_or_is_held_out_in_any_frame(dtype):
+@pytest.mark.parametrize("covariance_type", ["full", "spherical"])
+def test_every_row_either_trains_or_is_held_out(dtype, covariance_type, monkeypatch):
+    monkeypatch.setattr("kernelpool.training.conditional.MOST_HELD_OUT", 500)
     X, y = make_clouds(4000, random_state=0)
     X = (1000 + 3 * X).astype(dtype)
     y = np.where(np.arange(len(y)) % 5 == 0, 7, y)  # 7 marks rows without a class
     weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
     data = training_data(SharedKernelClassifier(n_jobs=1), X, y, weight, unlabeled=7)
-    part, out = divide(data, seed=3, most_rows=500)
+    settings = Settings(4, covariance_type, seed=3)
+    part, out = divide(data, settings)
     assert (out.code >= 0).all()
     assert len(out.code) == pytest.approx(
         0.8 * 500, rel=0.2
     )  # one in five has no class, and always trains
     assert part.n_rows + len(out.code) == len(y)
-    unit = np.array([2.0, 0.5])
-    for frame in (None, Frame(data.mean, unit)):
-        rows, seen = (r if frame is None else r.framed(frame, 20) for r in (data.rows, part.rows))
-        x = out.x if frame is None else (out.x - data.mean) / unit
-        held = np.concatenate([[out.weight.sum()], out.weight @ x, [out.weight @ out.code]])
-        np.testing.assert_allclose(
-            rows.total(moments),
-            seen.total(moments) + held,
-            rtol=1e-6,
-            atol=0.1 if dtype == np.float32 else 1e-6,
-        )
+    whole, training = MixtureTraining(data, settings), MixtureTraining(part, settings)
+    x = whole.frame.inside(out.x)
+    held = np.concatenate([[out.weight.sum()], out.weight @ x, [out.weight @ out.code]])
+    np.testing.assert_allclose(
+        whole.rows.total(moments),
+        training.rows.total(moments) + held,
+        rtol=1e-6,
+        atol=0.1 if dtype == np.float32 else 1e-6,
+    )
     np.testing.assert_allclose(
         part.class_weight + np.bincount(out.code, out.weight), data.class_weight
     )
 
 
-def test_a_class_of_few_rows_is_not_held_out():
+def test_a_class_of_few_rows_is_not_held_out(monkeypatch):
+    monkeypatch.setattr("kernelpool.training.conditional.MOST_HELD_OUT", 3000)
     X, y = make_clouds(4000, random_state=0)
     y[:10] = 2
-    _, out = divide(training_data(SharedKernelClassifier(), X, y), seed=0, most_rows=3000)
+    _, out = divide(training_data(SharedKernelClassifier(), X, y), Settings(3))
     assert set(out.code) == {0, 1}
     assert len(out.code) == pytest.approx(800, rel=0.15)  # never more than a fifth

@@ -31,7 +31,6 @@ from ..networks.parzen import (
 )
 from ..tables.columns import Columns
 from ..text import plural
-from ..training.complete_rows import labeled, mean_and_variance
 from ..training.folds import row_keys, stratified_folds
 from ..training.parzen import (
     OCTAVE,
@@ -45,7 +44,7 @@ from ..training.parzen import (
     voting_params,
 )
 from ..training.parzen_reduction import Editor, ReducedNetwork, Reduction, SizeSearch
-from ..training.prepare import TrainingData, class_prior_for
+from ..training.prepare import TrainingData, class_prior_for, labeled, mean_and_variance
 from ..training.views import learned_metric
 from .base import DensityClassifier
 from .tabular import FittedTabular, TabularClassifier

@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..errors import KernelpoolError
 from ..inspection.describe import Description, Pool, classes_text, features_text
 from ..text import plural
-from ..training.complete_rows import labeled
 from ..training.monitor import Progress
-from ..training.prepare import given_weights
+from ..training.prepare import given_weights, labeled
 from ..training.rbf import RIDGES, WIDTHS, RBFNetwork, fit_rbf
 from .tabular import FittedTabular, TabularClassifier
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -25,7 +25,7 @@ from ..inspection.describe import (
     sharing_text,
     training_text,
 )
-from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams, Product, ProductKernels
+from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams, Product, family_for
 from ..networks.shared_kernel import Params, SharedKernel, TotalsByClass, shares_of_classes
 from ..penalties import Overlap
 from ..penalties.penalty import Subkernels
@@ -35,8 +35,7 @@ from ..tables.columns import Columns
 from ..text import plural
 from ..training.auto import choose_settings
 from ..training.conditional import fit_discriminative
-from ..training.frames import arrays_of, family_for, kernels_of, mixture_frame
-from ..training.held_out import rows_apart
+from ..training.folds import rows_apart
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
 from ..training.prepare import (
     TrainingData,
@@ -57,7 +56,7 @@ from ..training.prepare import (
 )
 from ..training.shared_kernel import (
     ClassDensities,
-    FittedNetwork,
+    FittedSharedKernel,
     Settings,
     Training,
     fit_shared_kernel,
@@ -77,41 +76,6 @@ from .base import DensityClassifier, RowFunction, fit_monitor, log_softmax
 
 CLOSED = 1e-8
 """Sharing at or below this is none."""
-
-
-@dataclass(frozen=True)
-class FittedSharedKernel:
-    """A fitted `SharedKernelClassifier`; see its attributes."""
-
-    columns: Columns
-    classes: np.ndarray
-    class_prior: np.ndarray
-    means: np.ndarray
-    covariances: np.ndarray
-    mixing: np.ndarray
-    probabilities: np.ndarray | None
-    owners: np.ndarray
-    n_kernels: int
-    covariance_type: str
-    training_type: str
-    n_kernels_asked: int
-    """Kernels at the start; those that lost their rows are no longer among the means."""
-    sharing: np.ndarray
-    sharing_degree: float = 1.0
-    kernel_prior: str | None = None
-    overlap: float = 0.0
-    objective: float | None = None
-    history: np.ndarray | None = None
-    n_iter: int | None = None
-    converged: bool | None = None
-    weight_seen: float | None = None
-    parents: np.ndarray | None = None
-    selection: dict[str, np.ndarray] | None = None
-    discriminative: "list[SharedKernelClassifier] | None" = None
-    conditional_loss: float | None = None
-    class_shares: np.ndarray | None = None
-    validation_log_proba: np.ndarray | None = None
-    stream: StreamState | None = None
 
 
 class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClassifier):  # type: ignore[misc]
@@ -420,62 +384,66 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         if data.levels is not None and min(data.levels) > 0:  # without numbers there is no shape
             settings = replace(settings, covariance_type="diag")
         with named_features(data.columns):
-            if self.warm_start and self.__sklearn_is_fitted__():
+            if self._warm:
                 settings = self._continued(settings, data)
                 selection = self._fitted.selection
             elif settings.has_auto:
                 settings, selection, interrupted = choose_settings(settings, data, self._report)
-            network = fit_shared_kernel(
-                data, settings, fit_monitor(self, X, y, sample_weight, self._as_if_stopped)
-            )
-            discriminative = None
+            monitor = fit_monitor(self, X, y, sample_weight, self._as_if_stopped)
+            fitted, run, dropped = fit_shared_kernel(data, settings, monitor)
+            fitted, stopped = replace(fitted, selection=selection), False
+            if self._warm:
+                before = self._fitted.n_kernels_at_start
+                fitted = replace(fitted, n_kernels_at_start=before)
             conditional = settings.training.method == "conditional"
-            if conditional and network.fit.outcome is not Outcome.INTERRUPTED:
+            if conditional and run.outcome is not Outcome.INTERRUPTED:
                 held_out = None
                 if X_val is not None:
                     x, codes = validation_rows(self, X_val, y_val, data.columns, data.classes)
                     weight = given_weights(x, sample_weight_val)
                     held_out = rows_apart(x.astype(np.float64), codes, weight, data)
-                discriminative = fit_discriminative(data, settings, network, held_out)
-        fitted = self._record(network, settings, data.columns)
-        fitted = replace(fitted, weight_seen=data.weight, selection=selection)
-        if discriminative is not None and discriminative.networks:
-            fitted = replace(
-                fitted,
-                discriminative=[
-                    self._model(part, data.classes, network.covariance_type, data.columns)
-                    for part in discriminative.networks
-                ],
-                conditional_loss=discriminative.loss,
-                class_shares=data.class_weight / data.class_weight.sum(),
-                validation_log_proba=discriminative.log_proba,
-            )
+                found = fit_discriminative(data, settings, fitted, held_out)
+                networks, loss, log_proba, stopped = found
+                if networks:
+                    fitted = replace(
+                        fitted,
+                        discriminative=[
+                            self._model(part, data.classes, data.columns) for part in networks
+                        ],
+                        conditional_loss=loss,
+                        class_shares=data.class_share,
+                        validation_log_proba=log_proba,
+                    )
         self._fitted = fitted
-        if network.dropped is not None and not is_auto(self.n_kernels):
-            warn(network.dropped, EmptyKernelWarning)
-        warn_if_unfinished(network.fit, self.max_iter)
+        if dropped is not None and not is_auto(self.n_kernels):
+            warn(dropped, EmptyKernelWarning)
+        warn_if_unfinished(run, self.max_iter)
         if interrupted:
             raise KeyboardInterrupt(
                 "interrupted while settings were chosen; the best so far was fitted to all rows"
             )
-        if discriminative is not None and discriminative.interrupted:
-            raise KeyboardInterrupt(
-                f"interrupted; {len(discriminative.networks)} conditional networks were kept"
-            )
+        if stopped:
+            raise KeyboardInterrupt(f"interrupted; {len(networks)} conditional networks were kept")
         return self
 
     def _data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         data = training_data(self, X, y, sample_weight, unlabeled=self.unlabeled)
-        if data.levels is not None and self._start.covariances is not None:
+        start = self._start
+        if data.levels and start.covariances is not None and start.probabilities is None:
             raise KernelpoolError(
-                "covariances of Start are for numbers alone, and X has categorical columns; leave "
-                "them out."
+                "covariances of Start are for numbers alone, and X has categorical columns; give "
+                "probabilities too, or leave the covariances out."
             )
         return data
 
     @property
     def _start(self) -> Start:
         return self.init if isinstance(self.init, Start) else Start(self.init)
+
+    @property
+    def _warm(self) -> bool:
+        """Whether `fit` starts from the parameters of the one before."""
+        return self.warm_start and self.__sklearn_is_fitted__()
 
     def _settings(self, seed: int | None = None) -> Settings:
         """The parameters as one record."""
@@ -512,7 +480,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         elif settings.covariance_type not in ("auto", before.training_type):
             changed = "covariance_type"
         elif not is_auto(settings.n_kernels) and (
-            settings.n_total not in (None, before.n_kernels_asked)
+            settings.n_total not in (None, before.n_kernels_at_start)
         ):
             changed = "n_kernels"
         if changed is not None:
@@ -520,12 +488,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 f"warm_start needs the {changed} of the previous fit; set warm_start=False to "
                 f"start anew."
             )
-        start = Start(
-            owners=before.owners,
-            means=before.means,
-            covariances=before.covariances,
-            mixing=before.mixing,
-        )
+        names = "owners", "means", "covariances", "mixing", "probabilities"
         auto_overlap, auto_sharing = is_auto(settings.overlap), is_auto(settings.sharing)
         return replace(
             settings,
@@ -534,71 +497,22 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             kernel_prior=before.kernel_prior if is_auto(self.kernel_prior) else self.kernel_prior,
             overlap=Overlap(before.overlap) if auto_overlap else settings.overlap,
             sharing=before.sharing_degree if auto_sharing else settings.sharing,
-            start=start,
-            probabilities=before.probabilities,
-        )
-
-    def _record(
-        self, network: FittedNetwork, settings: Settings, columns: Columns
-    ) -> FittedSharedKernel:
-        table, n_kernels = hasattr(settings.sharing, "__len__"), len(network.means)
-        continued = self.warm_start and self.__sklearn_is_fitted__()
-        return FittedSharedKernel(
-            columns,
-            network.classes,
-            network.class_prior,
-            network.means,
-            network.covariances,
-            network.mixing,
-            network.probabilities,
-            owners=network.classes[network.owners],
-            n_kernels=n_kernels,
-            covariance_type=network.covariance_type,
-            training_type=settings.covariance_type,
-            n_kernels_asked=(
-                self._fitted.n_kernels_asked if continued else settings.n_total or n_kernels
-            ),
-            sharing=network.sharing,
-            sharing_degree=float("nan") if table else float(settings.sharing),
-            kernel_prior=settings.kernel_prior,
-            overlap=float(settings.overlap.strength),
-            objective=network.objective,
-            history=network.history,
-            n_iter=network.fit.n_sweeps,
-            converged=network.fit.outcome is Outcome.CONVERGED,
-            parents=network.parents,
+            start=Start(**{name: getattr(before, name) for name in names}),
         )
 
     @classmethod
-    def _model(
-        cls, network: ClassDensities, classes: np.ndarray, covariance_type: str, columns: Columns
-    ) -> Self:
+    def _model(cls, network: ClassDensities, classes: np.ndarray, columns: Columns) -> Self:
         """A ready model from a network."""
-        n_kernels, share = len(network.means), network.mixing * network.class_prior
-        model = cls(n_kernels, covariance_type=covariance_type)
-        model._fitted = FittedSharedKernel(
-            columns,
-            classes,
-            network.class_prior,
-            network.means,
-            network.covariances,
-            network.mixing,
-            network.probabilities,
-            owners=classes[np.argmax(share, axis=1)],
-            n_kernels=n_kernels,
-            covariance_type=covariance_type,
-            training_type=covariance_type,
-            n_kernels_asked=n_kernels,
-            sharing=np.ones_like(network.mixing),
-        )
+        model = cls(len(network.means), covariance_type=network.covariance_type)
+        model._fitted = FittedSharedKernel.of(network, columns, classes)
         return model
 
     def _as_if_stopped(self, attributes: dict[str, Any]) -> dict[str, Any]:
         """The state of an estimator whose training stops now, for scikit-learn's callbacks."""
-        names = "means_", "covariances_", "mixing_", "probabilities_", "class_prior_"
+        names = (f"{name}_" for name in ClassDensities.__dataclass_fields__)
         network = ClassDensities(*(attributes[name] for name in names))
-        others = (attributes[name] for name in ("classes_", "covariance_type_", "columns_"))
-        return {"_fitted": self._model(network, *others)._fitted}
+        record = FittedSharedKernel.of(network, attributes["columns_"], attributes["classes_"])
+        return {"_fitted": record}
 
     def _report(self, line: str) -> None:
         if self.verbose:
@@ -650,18 +564,11 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         )
         monitor = fit_monitor(self, X, y, sample_weight, self._as_if_stopped)
         with named_features(data.columns):
-            network = split_by_class(
-                data, settings, self._mixture(), before.sharing, anchor, monitor
-            )
+            fitted, run, _ = split_by_class(data, settings, before, anchor, monitor)
         model = copy(self)
-        model._fitted = replace(
-            self._record(network, settings, before.columns),
-            weight_seen=data.weight,
-            discriminative=before.discriminative,
-            conditional_loss=before.conditional_loss,
-            class_shares=before.class_shares,
-        )
-        warn_if_unfinished(network.fit, self.max_iter)
+        kept = "columns", "discriminative", "conditional_loss", "class_shares"
+        model._fitted = replace(fitted, **{name: getattr(before, name) for name in kept})
+        warn_if_unfinished(run, self.max_iter)
         return model
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -731,15 +638,14 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 stream = stream.step(batch.rows, batch.probes)
             else:
                 stream = begin(surveyed(batch.rows, labels), settings, half_life, batch.probes)
-        fitted = self._record(stream.network_in_data_units(labels), stream.settings, batch.columns)
-        self._fitted = replace(fitted, weight_seen=stream.state.seen, stream=stream.state)
+        self._fitted = stream.fitted(labels, batch.columns)
         return self
 
     def _stream_network(
         self, settings: Settings, half_life: float | None, batch_weight: float
     ) -> StreamNetwork:
         before = self._fitted
-        if before.stream is not None:
+        if isinstance(before.stream, StreamState):
             return StreamNetwork(before.stream, settings, half_life)
         network, kernels, frame = self._trained_network()
         standardize = before.training_type != before.covariance_type
@@ -860,14 +766,11 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         >>> print(model.predict_proba([[2.0]]).round(2))
         [[0.99 0.01]]
         """
+        numbers: dict[str, Any] = {"dtype": np.float64, "ensure_2d": False, "allow_nd": True}
         means = check_array(means, dtype=np.float64, input_name="means")
-        covariances = check_array(
-            covariances, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name="covariances"
-        )
+        covariances = check_array(covariances, **numbers, input_name="covariances")
         mixing = check_array(mixing, dtype=np.float64, input_name="mixing")
-        prior = check_array(
-            class_prior, dtype=np.float64, ensure_2d=False, input_name="class_prior"
-        )
+        prior = check_array(class_prior, **numbers, input_name="class_prior")
         labels = np.asarray(classes)
         family = family_of(covariances, means.shape, covariance_type)
         check_positive("covariances", covariances, family)
@@ -877,39 +780,17 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         check_columns("class_prior", prior[:, None])
         if not np.array_equal(np.unique(labels), labels):
             raise KernelpoolError(f"classes must be distinct and sorted; got {labels.tolist()}.")
-        columns = Columns.numbers(means.shape[1])
-        return cls._model(
-            ClassDensities(means, covariances, mixing, None, prior), labels, family, columns
-        )
+        network = ClassDensities(family, means, covariances, mixing, prior, None)
+        return cls._model(network, labels, Columns.numbers(means.shape[1]))
 
     # -- the fitted network ------------------------------------------------------------------------
-
-    def _kernel(self, name: str | None = None) -> Any:
-        """The family of the fitted kernels, or of the same features another one, without a
-        floor.
-        """
-        floor = np.zeros(self.means_.shape[1])
-        name = self.covariance_type_ if name is None else name
-        return family_for(name, floor, self.columns_.levels)
-
-    def _kernels(self) -> Kernels:
-        """The fitted kernels, in the units of the data."""
-        arrays = self.means_, self.covariances_, self._fitted.probabilities
-        return kernels_of(self._kernel(), *arrays)
-
-    def _mixture(self) -> ClassDensities:
-        f = self._fitted
-        return ClassDensities(f.means, f.covariances, f.mixing, f.probabilities, f.class_prior)
 
     def _network(self, frame: Frame | None = None) -> tuple[SharedKernel, Kernels, Frame]:
         """The fitted network, its kernels in a frame (their own, if none is given), and that
         frame.
         """
-        kernel, kernels = self._kernel(), self._kernels()
-        if frame is None:
-            share = self.mixing_ @ self.class_prior_
-            frame = mixture_frame(kernel, kernels, share / share.sum())
-        return SharedKernel(kernel, np.ones_like(self.mixing_)), kernel.into(kernels, frame), frame
+        kernel, kernels, frame = self._fitted.in_frame(self.columns_.levels, frame)
+        return SharedKernel(kernel, np.ones_like(self.mixing_)), kernels, frame
 
     def _trained_network(self) -> tuple[SharedKernel, Kernels, Frame]:
         """The network of `training_type_`, its kernels in a frame in which they are of that family,
@@ -920,17 +801,15 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             return network, kernels, frame
         # spherical among standardized features, kernels have variances that differ by a factor
         # alone: the squares of the units
-        numbers = np.array(self.columns_.levels) == 0
-        unit = np.ones(len(frame.unit))
+        levels = self.columns_.levels
+        numbers, unit = np.array(levels) == 0, np.ones(len(levels))
         width = np.sqrt(self.covariances_[0])[numbers]
         unit[numbers] = width * np.exp(np.mean(np.log(frame.unit[numbers] / width)))
-        kernel, frame = self._kernel(self.training_type_), Frame(frame.origin, unit)
-        kernels = kernels_of(kernel, self.means_, self.covariances_, self._fitted.probabilities)
-        return (
-            SharedKernel(kernel, network.sharing),
-            kernel.into(kernels, frame, stretched=True),
-            frame,
-        )
+        frame = Frame(frame.origin, unit)
+        kernel: Any = family_for(self.training_type_, 0 * unit, levels)
+        arrays = self.means_, self.covariances_, self._fitted.probabilities
+        kernels = kernel.into(kernel.from_arrays(*arrays), frame, stretched=True)
+        return SharedKernel(kernel, network.sharing), kernels, frame
 
     def _density(self, rows: Rows) -> RowFunction:
         network, kernels, frame = self._network()
@@ -1105,8 +984,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         """
         check_is_fitted(self)
         at = self._positions(features, "features")
-        family, kernels = self._kernel().marginal(self._kernels(), at)
-        return self._model_of(family, kernels, self.mixing_, self.class_prior_, at)
+        network, inside, frame = self._network()
+        family, kernels = network.kernel.marginal(inside, at)
+        return self._model_of(family, kernels, frame, self.mixing_, self.class_prior_, at)
 
     def conditional(self, x: Any, given: Sequence[Any] | None = None) -> "SharedKernelClassifier":
         """The model of the other features once some are known, for one row: its class priors are
@@ -1164,8 +1044,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         of_class = joint.sum(axis=0)
         mixing = np.where(of_class > 0, joint / np.where(of_class > 0, of_class, 1.0), self.mixing_)
         prior = of_class * self.class_prior_
-        family, kernels = self._kernel().given(self._kernels(), at, rest, row[at])
-        return self._model_of(family, kernels, mixing, prior / prior.sum(), rest)
+        family, kernels = network.kernel.given(inside, at, rest, frame.inside(row[None, :])[0, at])
+        return self._model_of(family, kernels, frame, mixing, prior / prior.sum(), rest)
 
     def _positions(self, features: Sequence[Any], name: str) -> list[int]:
         """Features by position or name, as positions."""
@@ -1181,12 +1061,20 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         return [known[f] for f in features]
 
     def _model_of(
-        self, family: Any, kernels: Any, mixing: np.ndarray, class_prior: np.ndarray, at: list[int]
+        self,
+        family: Any,
+        kernels: Any,
+        frame: Frame,
+        mixing: np.ndarray,
+        class_prior: np.ndarray,
+        at: list[int],
     ) -> "SharedKernelClassifier":
-        """A model of some of the columns."""
-        table = np.asarray(kernels.probability) if isinstance(kernels, ProductKernels) else None
-        network = ClassDensities(*arrays_of(family, kernels), mixing, table, class_prior)
-        return self._model(network, self.classes_, family.name, self.columns_.select(at))
+        """A model of the columns `at`, from kernels in the frame of all."""
+        kernels = family.out_of(kernels, Frame(frame.origin[at], frame.unit[at]))
+        means, covariances = family.to_arrays(kernels)
+        arrays = means, covariances, mixing, class_prior, getattr(kernels, "probability", None)
+        network = ClassDensities(family.name, *arrays)
+        return self._model(network, self.classes_, self.columns_.select(at))
 
     # -- model choice ------------------------------------------------------------------------------
 

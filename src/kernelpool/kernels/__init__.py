@@ -1,5 +1,6 @@
 """Kernel families, p(x|j), one a file."""
 
+from ..arrays import Array, namespace
 from .diag import Diag
 from .full import Full
 from .gaussian import Gaussian, Kernels, Moments, PriorStatistics
@@ -12,6 +13,20 @@ FAMILIES: dict[str, type[Gaussian]] = {
     family.name: family for family in (Spherical, Diag, Full, Tied)
 }
 """Every family by the name under which users ask for it, `covariance_type`."""
+
+
+def family_for(
+    name: str, floor: Array, levels: tuple[int, ...] | None = None
+) -> Gaussian | Product:
+    """The family of kernels over numbers, or over numbers and categories; `floor` (d,) is the
+    smallest variance of each.
+    """
+    if levels is None or not any(levels):
+        return FAMILIES[name](floor)
+    xp = namespace(floor)
+    numbers = xp.asarray([i for i, n_levels in enumerate(levels) if not n_levels], dtype=xp.int64)
+    return Product(FAMILIES[name](xp.take(floor, numbers, axis=0)), levels)
+
 
 __all__ = [
     "FAMILIES",
@@ -30,4 +45,5 @@ __all__ = [
     "ProductKernels",
     "Spherical",
     "Tied",
+    "family_for",
 ]

@@ -653,6 +653,18 @@ class Gaussian(Kernel):
             [mean if j in chosen else covariance[j, ...] for j in range(covariance.shape[0])]
         )
 
+    def from_arrays(
+        self, mean: Array, covariance: Array, probability: Array | None = None
+    ) -> Kernels:
+        """Kernels of arrays with an entry for every column; tables of probabilities are for
+        categories.
+        """
+        return Kernels(mean, covariance)
+
+    def to_arrays(self, kernels: Kernels) -> tuple[Array, Array]:
+        """Mean and covariance with an entry for every column."""
+        return kernels.mean, kernels.covariance
+
     def into(self, kernels: Kernels, frame: Frame, *, stretched: bool = False) -> Kernels:
         """Kernels given in the units of the data, in the frame."""
         frame = match_array(frame, like=kernels.mean)

@@ -97,9 +97,9 @@ class Start:
         Number of starts; the one with the highest objective is kept.
     owners : array-like of shape (n_kernels,), default=None
         The class (a label) that owns each kernel. None derives it from `n_kernels`.
-    means, covariances, mixing : array-like, default=None
-        First parameters, in the units of the data and the shapes of `means_`, `covariances_` and
-        `mixing_`.
+    means, covariances, mixing, probabilities : array-like, default=None
+        First parameters, in the units of the data and the shapes of `means_`, `covariances_`,
+        `mixing_` and, with covariances where columns hold categories, `probabilities_`.
 
     Examples
     --------
@@ -113,6 +113,7 @@ class Start:
     means: Any = None
     covariances: Any = None
     mixing: Any = None
+    probabilities: Any = None
 
     def __post_init__(self) -> None:
         methods = (*METHODS, "mixtures")

@@ -5,7 +5,7 @@ Chosen one after the other, each network cross-fitted for a few sweeps of EM: th
 two, four, ... kernels a class, until more no longer lower the loss; the best without the prior;
 other degrees of sharing; the overlap penalty, for the most sharing that is as good as any.
 
-Networks are compared by their tempered loss (`training.held_out`). Each is scored on the first
+Networks are compared by their tempered loss (`training.cross_fit`). Each is scored on the first
 fold, and on the others only if it is not behind the best there by more than a standard error (a
 race, after Maron & Moore, "Hoeffding races", NIPS 1993).
 """
@@ -21,10 +21,9 @@ from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES
 from ..penalties import Overlap
-from . import held_out
-from .cross_fit import cross_fit
-from .folds import stratified_folds
-from .held_out import Loss, SampledRows
+from ..starts import Start
+from .cross_fit import Loss, choose, cross_fit, held_out_loss
+from .folds import SampledRows, draw_rows, fold_data, stratified_folds
 from .prepare import TrainingData
 from .shared_kernel import DEFAULT_PER_CLASS, MixtureTraining, Settings, is_auto
 
@@ -95,7 +94,7 @@ class _Search:
         self, settings: Settings, data: TrainingData, report: Callable[[str], None]
     ) -> None:
         self.settings, self.data, self.report = settings, data, report
-        self.rows = held_out.draw_rows(data, settings.seed, MOST_ROWS)
+        self.rows = draw_rows(data, settings.seed, MOST_ROWS)
         _, code, weight, key = self.rows
         n_folds = 5 if data.weight < 600 else 3  # enough must be held out to compare networks
         self.fold = stratified_folds(code, n_folds, key=key, weight=weight)
@@ -104,7 +103,7 @@ class _Search:
         self.distinct = [len(np.unique(key[(code == k) & (weight > 0)])) for k in classes]
         self.losses: dict[Candidate, tuple[Loss, Loss | None]] = {}
         self.log_joint: dict[Candidate, dict[int, np.ndarray]] = {}
-        self.starts: dict[Any, dict[str, Any]] = {}
+        self.starts: dict[Any, Start] = {}
         sharing, d = settings.sharing, data.rows.n_features
         degree = (
             FIRST_SHARING if isinstance(sharing, str) else None if np.ndim(sharing) else sharing
@@ -186,7 +185,7 @@ class _Search:
         _, code, weight, _ = (
             np.concatenate([part[self.fold == f] for f in folds]) for part in self.rows
         )
-        loss = held_out.held_out_loss(log_joint, code, weight)
+        loss = held_out_loss(log_joint, code, weight)
         self.report(f"{candidate}: loss {loss.mean(loss.tempered):.4f}, {len(folds)} folds")
         return loss
 
@@ -199,19 +198,19 @@ class _Search:
 
         def fit(train: tuple[Any, ...], out: tuple[Any, ...]) -> tuple[None, np.ndarray]:
             rows = SampledRows(*train)
-            data = held_out.fold_data(self.data, rows, settings.n_jobs)
-            given = replace(settings, **self.starts.get(key, {}))
-            training = MixtureTraining(data, held_out.limited(given, rows, len(data.classes)))
+            data = fold_data(self.data, rows, settings.n_jobs)
+            given = replace(settings, start=self.starts.get(key, settings.start))
+            training = MixtureTraining(data, given.limited(rows.x, rows.code, len(data.classes)))
             first = training.first(training.sharing)
             fitted = training.run(first, training.sharing, training.owners)
             if fitted.outcome is Outcome.INTERRUPTED:
                 raise KeyboardInterrupt("interrupted while settings were chosen; nothing was kept")
             if key not in self.starts:
-                means, covariances, _ = training.in_data_units(first)
+                kernels = vars(training.in_data_units(first))
+                names = "means", "covariances", "probabilities"
                 owners = data.classes[training.owners]
-                start = replace(given.start, owners=owners, means=means, covariances=covariances)
-                probabilities = training.probability(first)
-                self.starts[key] = {"start": start, "probabilities": probabilities}
+                first_kernels = {name: kernels[name] for name in names}
+                self.starts[key] = replace(settings.start, owners=owners, **first_kernels)
             log_density = training.log_density(fitted.params, out[0])
             return None, log_density + safe_log(training.class_prior)
 
@@ -274,7 +273,7 @@ class _Search:
         finalists = self.finalists
         losses = [self.losses[c][1] or self.losses[c][0] for c in finalists]
         sizes = [(self._size(c), c.strength) for c in finalists]
-        return finalists[held_out.choose(losses, sizes)] if finalists else self.first[0]
+        return finalists[choose(losses, sizes)] if finalists else self.first[0]
 
     def table(self, chosen: Candidate) -> dict[str, np.ndarray]:
         """What was tried and its losses, a column an entry; `pandas.DataFrame` takes it as it

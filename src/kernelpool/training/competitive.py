@@ -12,8 +12,7 @@ from ..lbfgs import maximize
 from ..networks.competitive import Competitive, Cost, GradientStep, NeuronParams
 from ..rows import Frame, Rows, as_rows, one_blas_thread
 from ..starts import sample_rows
-from .complete_rows import labeled, merge_duplicates
-from .prepare import TrainingData, surveyed
+from .prepare import TrainingData, labeled, merge_duplicates, surveyed
 
 START_LENGTH = 4.0
 """Of the first weight vectors, for features of unit variance: steep enough that neurons differ."""

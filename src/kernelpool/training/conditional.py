@@ -25,25 +25,36 @@ Several networks are trained, each stopped on a fold that it was not trained on;
 are averaged.
 """
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
-from ..arrays import log_weighted_sums, match_array, safe_log, to_numpy
+from ..arrays import (
+    Array,
+    device,
+    log_weighted_sums,
+    logsumexp,
+    match_array,
+    namespace,
+    safe_log,
+    to_numpy,
+)
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..lbfgs import maximize
 from ..networks.shared_kernel import Params, SharedKernel
-from ..rows import Block, Rows, as_rows, one_blas_thread
+from ..rows import Block, Frame, Rows, as_rows, one_blas_thread, with_missing
 from ..starts import Start
+from ..starts.sample import Sample, content_key
 from .cross_fit import Selection, cross_fit
-from .folds import stratified_folds
-from .held_out import MOST_ROWS, SampledRows, divide, draw_rows, fold_data, limited
+from .folds import MOST_ROWS, SampledRows, draw_rows, fold_data, stratified_folds
 from .prepare import TrainingData
-from .shared_kernel import ClassDensities, FittedNetwork, MixtureTraining, Settings
+from .shared_kernel import ClassDensities, FittedSharedKernel, MixtureTraining, Settings
 
 BETAS = tuple(np.exp(np.linspace(-9, 0.5, 20)).tolist())
 """Inverse temperatures that are tried; over indicators of categories, mixtures are far too sure."""
@@ -74,7 +85,10 @@ GAIN = 1e-4
 """A loss lower by less than this part of it is no lower."""
 
 MOST_HELD_OUT = 10_000
-"""Rows that are held out of more than `MOST_ROWS`."""
+"""Rows that are held out of more than `MOST_ROWS`, or a fifth of them."""
+
+FEWEST = 20
+"""Rows of a class from which on some of them are held out there."""
 
 FORGETTING = 10
 """Sweeps without the rows that are held out, from the network that was trained on them."""
@@ -95,88 +109,70 @@ class ConditionalFit:
     outcome: Outcome
 
 
-@dataclass(frozen=True)
-class DiscriminativeNetworks:
-    """Networks whose probabilities are averaged."""
-
-    networks: list[ClassDensities]
-    """In the units of the data."""
-    loss: float
-    """Log-loss a row on rows that each network was not trained on."""
-    log_proba: np.ndarray | None
-    """log P(C_k|x) of the rows that were given as held out, each by the network that others of them
-    select, (n, K).
-    """
-    interrupted: bool
-
-
 def fit_discriminative(
     data: TrainingData,
     settings: Settings,
-    generative: FittedNetwork,
+    generative: FittedSharedKernel,
     held_out: SampledRows | None = None,
-) -> DiscriminativeNetworks:
+) -> tuple[list[ClassDensities], float, np.ndarray | None, bool]:
     """One network for each fold, or one for the rows that are given as held out.
 
     More rows than the host should hold stay where they live: some are held out once, and the
     generative network of all rows is first trained on by EM without these.
-    """
-    found: list[tuple[ClassDensities, float, float, np.ndarray]] = []
 
-    def fit(
-        part: TrainingData, settings: Settings, out: SampledRows
-    ) -> tuple[ClassDensities, np.ndarray]:
-        network, loss, weight, log_proba, is_interrupted = _trained(part, settings, out)
-        found.append((network, loss, weight, log_proba))
-        if is_interrupted:
+    Returns the networks, whose probabilities are to be averaged; their log-loss a row on rows that
+    each was not trained on; log P(C_k|x) of the rows that were given as held out, each by the
+    network that others of them select, (n, K); and whether the training was interrupted.
+    """
+    networks: list[ClassDensities] = []
+    losses: list[float] = []
+    selections: list[Selection] = []
+
+    def fit(part: TrainingData, settings: Settings, out: SampledRows) -> tuple[None, np.ndarray]:
+        training, fit, selection = _trained(part, settings, out)
+        networks.append(training.in_data_units(fit.params))
+        losses.append(fit.loss)
+        selections.append(selection)
+        if fit.outcome is Outcome.INTERRUPTED:
             raise KeyboardInterrupt
-        return network, log_proba
+        return None, selection.log_proba
+
+    def fit_fold(train: tuple[Any, ...], out: tuple[Any, ...]) -> tuple[None, np.ndarray]:
+        rows = SampledRows(*train)
+        fewer = settings.limited(rows.x, rows.code, len(data.classes))
+        return fit(fold_data(data, rows, settings.n_jobs), fewer, SampledRows(*out))
 
     interrupted = False
     try:
-        if data.n_rows > MOST_ROWS:
-            part, out = data, held_out
-            if out is None:
-                part, out = divide(data, settings.seed, MOST_HELD_OUT)
+        if held_out is not None:  # all rows train, and EM has settled on them
+            n_sweeps = FORGETTING if data.n_rows > MOST_ROWS else 0
+            fit(data, _from_network(generative, settings, n_sweeps), held_out)
+        elif data.n_rows > MOST_ROWS:
+            part, out = divide(data, settings)
             fit(part, _from_network(generative, settings, FORGETTING), out)
-        elif held_out is not None:  # all rows train, and EM has settled on them
-            fit(data, _from_network(generative, settings, 0), held_out)
         else:
             rows = draw_rows(data, settings.seed)
             fold = stratified_folds(
                 rows.code, settings.training.n_folds, key=rows.key, weight=rows.weight
             )
-
-            def fit_fold(train: tuple[Any, ...], out: tuple[Any, ...]) -> Any:
-                part = SampledRows(*train)
-                fewer = limited(settings, part, len(data.classes))
-                return fit(fold_data(data, part, settings.n_jobs), fewer, SampledRows(*out))
-
             cross_fit(fit_fold, rows, fold)
-    except (
-        KeyboardInterrupt
-    ):  # what there is stays; if it is nothing, the generative network decides
+    except KeyboardInterrupt:  # what there is stays; without any, the generative network decides
         interrupted = True
-    weight = np.array([weight for _, _, weight, _ in found])  # may be zero in every fold
-    losses = [loss for _, loss, _, _ in found]
-    loss = float(np.average(losses, weights=weight if weight.any() else None)) if found else np.nan
-    log_proba = None if held_out is None or not found else found[0][3]
-    return DiscriminativeNetworks([network for network, *_ in found], loss, log_proba, interrupted)
+    if not networks:
+        return networks, np.nan, None, interrupted
+    weights = [selection.weight.sum() for selection in selections]  # may be zero in every fold
+    loss = float(np.average(losses, weights=weights if any(weights) else None))
+    log_proba = None if held_out is None else selections[0].log_proba
+    return networks, loss, log_proba, interrupted
 
 
-def _from_network(network: FittedNetwork, settings: Settings, n_sweeps: int) -> Settings:
+def _from_network(network: FittedSharedKernel, settings: Settings, n_sweeps: int) -> Settings:
     """Settings that start from a network, for some sweeps."""
-    start = Start(
-        owners=network.classes[network.owners],
-        means=network.means,
-        covariances=network.covariances,
-        mixing=network.mixing,
-    )
+    names = "owners", "means", "covariances", "mixing", "probabilities"
     return replace(
         settings,
         n_kernels=None,
-        start=start,
-        probabilities=network.probabilities,
+        start=Start(**{name: getattr(network, name) for name in names}),
         sharing=network.sharing,
         max_iter=min(settings.max_iter, n_sweeps),
     )
@@ -184,12 +180,8 @@ def _from_network(network: FittedNetwork, settings: Settings, n_sweeps: int) -> 
 
 def _trained(
     data: TrainingData, settings: Settings, out: SampledRows
-) -> tuple[ClassDensities, float, float, np.ndarray, bool]:
-    """EM on the rows that train, then the climb.
-
-    Returns the network, its loss, the weight of the held-out rows, their predictions, and whether
-    it was interrupted.
-    """
+) -> tuple[MixtureTraining, ConditionalFit, Selection]:
+    """EM on the rows that train, then the climb."""
     training = MixtureTraining(data, replace(settings, class_prior=None))
     em_fit = training.best()
     if em_fit.outcome is Outcome.INTERRUPTED:
@@ -202,13 +194,97 @@ def _trained(
     selection = Selection(out.code, out.weight, out.key, GAIN)
     weight = settings.training.generative_weight
     fit = fit_conditional(training, start, rows.framed(training.frame, width), selection, weight)
-    network = ClassDensities(
-        *training.in_data_units(fit.params),
-        training.probability(fit.params),
-        np.array(to_numpy(fit.params.class_prior)),
-    )
-    is_interrupted = fit.outcome is Outcome.INTERRUPTED
-    return network, fit.loss, float(out.weight.sum()), selection.log_proba, is_interrupted
+    return training, fit, selection
+
+
+# -- rows held out where they live -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Division:
+    """Which rows are held out, decided row by row from their content in the frame of training."""
+
+    seed: int
+    share: float
+    spared: np.ndarray
+    """Whether the rows of a class always train, and (last) those without a class, (K + 1,)."""
+
+    def held_out(self, block: Block) -> Array:
+        """Whether each row is held out, (n,)."""
+        xp = namespace(block.x)
+        x = block.x
+        if block.missing is not None:
+            x = xp.where(block.missing.observed > 0, x, xp.nan * xp.ones_like(x))
+        spared = xp.asarray(self.spared, device=device(x))
+        last = (len(self.spared) - 1) * xp.ones_like(block.y)
+        code = xp.where(block.y < 0, last, block.y)  # type: ignore[operator]
+        return (content_key(x, self.seed) < self.share) & ~xp.take(spared, code, axis=0)
+
+    def drawn(self, block: Block) -> Sample:
+        """The rows that are held out, on the host."""
+        out, x = to_numpy(self.held_out(block)), with_missing(block)
+        weight = np.ones(len(x)) if block.weight is None else to_numpy(block.weight)
+        at = np.flatnonzero(out & (weight > 0))
+        columns = to_numpy(block.y)[at], x[at], np.asarray(weight[at], np.float64)
+        return Sample(np.zeros(len(at)), *columns, sys.maxsize)
+
+    def in_training(self, block: Block) -> Block:
+        """The block in which the rows that are held out weigh nothing."""
+        kept = namespace(block.x).astype(~self.held_out(block), block.x.dtype)
+        return block.weighted(kept if block.weight is None else block.weight * kept)
+
+
+@dataclass(frozen=True)
+class RowsInTraining:
+    """All rows, of which those that are held out count nothing in sums."""
+
+    rows: Rows
+    division: Division
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rows, name)
+
+    def total(self, statistic: Callable[..., Any], *params: Any) -> Any:
+        return self.rows.total(partial(_total_in_training, statistic, self.division), *params)
+
+    def framed(self, frame: Frame, width: int) -> "RowsInTraining":
+        return RowsInTraining(self.rows.framed(frame, width), self.division)
+
+    def by_class(self) -> "RowsInTraining":
+        return RowsInTraining(self.rows.by_class(), self.division)
+
+
+def _total_in_training(
+    statistic: Callable[..., Any], division: Division, block: Block, *params: Any
+) -> Any:
+    return statistic(block.once("in training", division.in_training, 2), *params)
+
+
+def divide(data: TrainingData, settings: Settings) -> tuple[TrainingData, SampledRows]:
+    """The training data less some rows that are held out; and these, on the host.
+
+    Unlike folds, it moves no other row to the host. Classes of few rows are not held out.
+    """
+    share = min(MOST_HELD_OUT / max(data.n_rows, 1.0), 0.2)
+    spared = np.append(data.class_weight < FEWEST * data.row_weight, True)
+    division, training = Division(settings.seed, share, spared), MixtureTraining(data, settings)
+    drawn = training.rows.total(division.drawn)
+    order = np.lexsort((drawn.code, *drawn.x.T))
+    code, weight = drawn.code[order], drawn.weight[order]
+    out = SampledRows(training.frame.outside(drawn.x[order]), code, weight, drawn.key[order])
+    n_classes = len(data.classes)
+    known = ~np.isnan(out.x) * weight[:, None]
+    of_class = np.stack([known[code == k].sum(axis=0) for k in range(-1, n_classes)])
+    return replace(
+        data,
+        rows=RowsInTraining(data.rows, division),
+        observed=None if data.observed is None else data.observed - of_class,
+        class_weight=data.class_weight - np.bincount(code, weight, minlength=n_classes),
+        n_rows=data.n_rows - len(code),
+    ), out
+
+
+# -- the climb -------------------------------------------------------------------------------------
 
 
 def tempered(network: SharedKernel, params: Params, beta: float) -> Params:
@@ -223,7 +299,7 @@ def tempered(network: SharedKernel, params: Params, beta: float) -> Params:
     log_column = logsumexp(log_mixing, axis=0)
     log_prior = beta * safe_log(params.class_prior) + log_column
     return Params(
-        kernels, np.exp(log_mixing - log_column), np.exp(log_prior - logsumexp(log_prior))
+        kernels, np.exp(log_mixing - log_column), np.exp(log_prior - logsumexp(log_prior, axis=0))
     )
 
 
@@ -324,7 +400,7 @@ def log_proba(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
     joint = rows.each(network.log_density, natural_params, params.mixing)
     joint = np.asarray(joint, np.float64) + safe_log(params.class_prior)
     joint -= joint.max(axis=1, keepdims=True)
-    return np.asarray(joint - np.log(np.exp(joint).sum(axis=1, keepdims=True)))
+    return np.asarray(joint - logsumexp(joint, axis=1)[:, None])
 
 
 def tempered_losses(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
@@ -350,7 +426,6 @@ def _tempered_losses(
     losses = []
     for beta in BETAS:
         joint = log_weighted_sums(beta * by_kernel, mixing**beta).T + beta * log_prior  # (n, K)
-        most = joint.max(axis=1)
-        log_evidence = np.log(np.exp(joint - most[:, None]).sum(axis=1)) + most
-        losses.append(weight @ (log_evidence - joint[np.arange(len(known)), codes[known]]))
+        own = joint[np.arange(len(known)), codes[known]]
+        losses.append(weight @ (logsumexp(joint, axis=1) - own))
     return np.array(losses)

@@ -18,10 +18,8 @@ from ..networks.readout import LeastSquares, Logistic
 from ..networks.shared_kernel import Params
 from ..rows import ArrayRows
 from ..tables.columns import Columns
-from .complete_rows import mean_and_variance
-from .frames import mixture_frame
-from .prepare import TrainingData, given_weights, surveyed
-from .shared_kernel import MixtureTraining, Settings
+from .prepare import TrainingData, given_weights, mean_and_variance, surveyed
+from .shared_kernel import ClassDensities, MixtureTraining, Settings
 
 LARGEST_TARGET = 1e140
 
@@ -79,10 +77,10 @@ class EMLogNetwork:
 
     def activations(self, x: np.ndarray) -> np.ndarray:
         """Columns of the readout without the bias, (n, M)."""
-        kernel = FAMILIES[self.covariance_type](np.zeros(self.means.shape[1]))
-        kernels = Kernels(self.means, self.covariances)
-        frame = mixture_frame(kernel, kernels, self.mixing)
-        params = Params(kernel.into(kernels, frame), self.mixing[:, None], np.ones(1))
+        mixing, one = self.mixing[:, None], np.ones(1)
+        arrays = self.covariance_type, self.means, self.covariances, mixing, one, None
+        kernel, kernels, frame = ClassDensities(*arrays).in_frame((0,) * self.means.shape[1])
+        params = Params(kernels, mixing, one)
         log_scale = self.activation_log_scale
         if self.activation != "normalized":
             log_scale = log_scale + frame.log_volume / self.temperature
@@ -128,15 +126,15 @@ def fit_em_log(
         network = run.network
         improving = run.outcome == "max_iter" and run.best_sweep == run.n_sweeps
         settled = config.patience is None or not improving
-    means, covariances, mixing = mixture.in_data_units(network.hidden)
+    outside = mixture.in_data_units(network.hidden)
     log_scale = network.layer.log_scale
     if config.activation != "normalized":
         log_scale = log_scale - mixture.frame.log_volume / temperature
     fitted = EMLogNetwork(
-        means=means,
-        covariances=covariances,
-        covariance_type=mixture.settings.type_in_data_units,
-        mixing=mixing[:, 0],
+        means=outside.means,
+        covariances=outside.covariances,
+        covariance_type=outside.covariance_type,
+        mixing=outside.mixing[:, 0],
         readout=network.readout.weight,
         activation=config.activation,
         activation_log_scale=log_scale,

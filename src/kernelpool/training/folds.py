@@ -6,15 +6,22 @@ nothing.
 """
 
 import zlib
+from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.model_selection import check_cv
 
+from ..arrays import as_float64, match_array, to_numpy
 from ..errors import KernelpoolError
-from ..starts.sample import content_key
+from ..rows import Block, as_rows, with_missing
+from ..starts.sample import Sample, content_key, drawn_rows
+from .prepare import TrainingData, surveyed
+
+MOST_ROWS = 20_000
+"""Rows are drawn to the host up to about this many."""
 
 
 def row_keys(X: Any, weight: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
@@ -123,3 +130,81 @@ def folds_of(
             )
         fold[test] = f
     return fold
+
+
+# -- samples of training data, wherever they live ---------------------------------------------------
+
+
+class SampledRows(NamedTuple):
+    """Rows on the host, in the units of the data."""
+
+    x: np.ndarray
+    """(n, d); NaN where a cell is missing."""
+    code: np.ndarray
+    """(n,); -1 without a label."""
+    weight: np.ndarray
+    """(n,)."""
+    key: np.ndarray
+    """A number in (0, 1) made from the content of the row, (n,)."""
+
+
+def draw_rows(data: TrainingData, seed: int, most_rows: int = MOST_ROWS) -> SampledRows:
+    """Rows on the host; of each class, and of the rows without one, no more than its part of
+    `most_rows`.
+    """
+    unit = _unit(data)
+    most = max(most_rows // (len(data.classes) + 1), most_rows // 20)
+    drawn = data.rows.total(_of_block, seed, most, data.mean, unit)
+    order = np.argsort(drawn.key * drawn.weight, kind="stable")
+    x, code, weight = (
+        drawn.x[order],
+        drawn.code[order],
+        _as_common(drawn.code[order], drawn.weight[order], most, data),
+    )
+    return SampledRows(x, code, weight, content_key((x - data.mean) / unit, seed))
+
+
+def rows_apart(
+    x: np.ndarray, code: np.ndarray, weight: np.ndarray, data: TrainingData
+) -> SampledRows:
+    """Rows that are not among the training data."""
+    return SampledRows(x, code, weight, content_key((x - data.mean) / _unit(data), 0))
+
+
+def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingData) -> np.ndarray:
+    """Weights that make each class as common in the sample as it is in the data."""
+    drawn = np.bincount(code + 1, minlength=len(data.classes) + 1)  # rows of no class come first
+    if (drawn < most).all():
+        return weight
+    # a row was drawn the more often the more it weighs: among those drawn of a class all count
+    # alike
+    total = np.concatenate([[data.unlabeled_weight], data.class_weight])
+    return np.asarray((total / np.maximum(drawn, 1) * (drawn.sum() / total.sum()))[code + 1])
+
+
+def _unit(data: TrainingData) -> np.ndarray:
+    """By which features are divided, so that numbers made from the content of rows are the same in
+    any units, (d,).
+    """
+    return np.sqrt(np.where(data.variance > 0, data.variance, 1.0))
+
+
+def _of_block(block: Block, seed: int, most: int, mean: np.ndarray, unit: np.ndarray) -> Sample:
+    x, code = block.x if block.missing is None else with_missing(block), to_numpy(block.y)
+    weight = (
+        np.ones(len(code))
+        if block.weight is None
+        else np.asarray(to_numpy(block.weight), dtype=np.float64)
+    )
+    content = (as_float64(x) - as_float64(match_array(mean, like=x))) / as_float64(
+        match_array(unit, like=x)
+    )
+    # as in starts.sample, but rows without a label are drawn too
+    return drawn_rows(x, content, code, weight, np.flatnonzero(weight > 0), seed, most)
+
+
+def fold_data(data: TrainingData, rows: SampledRows, n_jobs: int | None) -> TrainingData:
+    """The training data less the rows that are held out: `rows` are those that train."""
+    of_rows = as_rows(rows.x, rows.code, rows.weight, n_jobs=n_jobs)
+    part = surveyed(of_rows, data.classes, data.columns)
+    return replace(part, mean=data.mean, variance=data.variance)

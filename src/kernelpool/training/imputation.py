@@ -22,9 +22,8 @@ from ..networks.shared_kernel import SharedKernel
 from ..rows import Block, Frame, as_rows
 from ..starts.sample import content_key, sample_rows
 from ..tables.columns import Columns
-from .frames import family_for, kernels_of, mixture_frame
 from .prepare import surveyed
-from .shared_kernel import Settings, fit_shared_kernel
+from .shared_kernel import ClassDensities, Settings, fit_shared_kernel
 
 N_DRAWS = 8
 """Imputations of a row, over which predictions are averaged."""
@@ -51,12 +50,9 @@ class ImputationMixture:
 
     def _kernel(self) -> tuple[Any, Any, Frame]:
         """The family, its kernels in a frame, and the frame."""
-        kernel = family_for(
-            self.covariance_type, np.zeros(self.means.shape[1]), self.columns.levels
-        )
-        kernels = kernels_of(kernel, self.means, self.covariances, self.probabilities)
-        frame = mixture_frame(kernel, kernels, self.mixing)
-        return kernel, kernel.into(kernels, frame), frame
+        arrays = self.means, self.covariances, self.mixing[:, None], np.ones(1)
+        mixture = ClassDensities(self.covariance_type, *arrays, self.probabilities)
+        return mixture.in_frame(self.columns.levels)
 
     def draw(self, x: np.ndarray, uniform: np.ndarray) -> np.ndarray:
         """Encoded rows (n, d) whose missing cells are drawn by numbers in (0, 1), (n, 1 + d) or (1,
@@ -94,7 +90,7 @@ def imputation_mixture(
     scale = np.sqrt(np.where(data.variance > 0, data.variance, 1.0))
     n_distinct = len(np.unique(content_key((x - data.mean) / scale, 0)))
     n_kernels = int(np.clip(n_distinct // (ROWS_A_FEATURE * x.shape[1]), 1, MOST_KERNELS))
-    fitted = fit_shared_kernel(
+    fitted, *_ = fit_shared_kernel(
         data,
         Settings(
             n_kernels,

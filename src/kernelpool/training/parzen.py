@@ -32,8 +32,8 @@ from ..networks.parzen import (
     squared_distances,
     wrong_rows,
 )
-from .complete_rows import Labeled, mean_and_variance, merge_duplicates
-from .held_out import Loss, held_out_loss
+from .cross_fit import Loss, held_out_loss
+from .prepare import Labeled, mean_and_variance, merge_duplicates
 
 LOO_ROWS, LOO_PAIRS = 4096, 1 << 24
 """Rows that are left out to choose a radius: a random sample of so many, or of so many pairs with

@@ -39,9 +39,9 @@ from sklearn.cluster import KMeans
 from ..lbfgs import maximize
 from ..rows import one_blas_thread
 from ..starts.sample import content_key
-from .complete_rows import Labeled, feature_scale, mean_and_variance, merge_duplicates, take
 from .cross_fit import Selection
 from .folds import stratified_folds
+from .prepare import Labeled, feature_scale, mean_and_variance, merge_duplicates, take
 from .views import learned_metric
 
 WIDTHS = (1.0, 3.0, 10.0, 30.0, 100.0)

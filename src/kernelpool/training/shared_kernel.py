@@ -11,12 +11,12 @@ from sklearn.utils import check_array
 from ..arrays import match_array, to_numpy
 from ..em import Fit, Outcome, Squarem, Stop, best_of, em
 from ..errors import KernelpoolError
-from ..kernels import FAMILIES, Kernels
+from ..kernels import FAMILIES, Kernels, family_for
 from ..networks.hierarchical import split
 from ..networks.learned_sharing import Learned, LearnedSharing, init_sharing
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
 from ..penalties import Anchor, CategoryPrior, Conjugate, NoPenalty, Overlap, Penalty
-from ..rows import Rows, as_rows, max_abs_value, one_blas_thread
+from ..rows import Frame, Rows, as_rows, max_abs_value, one_blas_thread
 from ..starts import (
     METHODS,
     ClassSample,
@@ -27,7 +27,7 @@ from ..starts import (
     sample_rows,
     uniform_mixing,
 )
-from .frames import arrays_of, family_for, frame_of, frame_of_table, kernels_of
+from ..tables.columns import Columns
 from .monitor import FitMonitor, OnSweep
 from .prepare import (
     TrainingData,
@@ -123,8 +123,6 @@ class Settings:
     covariance_floor: float = 1e-6
     class_prior: Any = None
     start: Start = field(default_factory=Start)
-    probabilities: np.ndarray | None = None
-    """Of categories, (M, W), beside the means and covariances of `start`."""
     training: Training = field(default_factory=Training)
     empty_kernels: str = "move"
     max_iter: int = 200
@@ -156,51 +154,136 @@ class Settings:
         """How many kernels in all were asked for."""
         return None if self.n_kernels is None else int(np.sum(self.n_kernels))
 
+    def limited(self, x: np.ndarray, codes: np.ndarray, n_classes: int) -> "Settings":
+        """No more kernels than there are rows, class by class where they are given so."""
+        if self.n_kernels is None or self.start.owners is not None or self.start.means is not None:
+            return self
+        if not hasattr(self.n_kernels, "__len__"):
+            return replace(self, n_kernels=min(int(self.n_kernels), len(x)))
+        most = [max(1, len(np.unique(x[codes == k], axis=0))) for k in range(n_classes)]
+        return replace(self, n_kernels=[*map(min, self.n_kernels, most)])
+
+
+def frame_of(
+    name: str,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    levels: tuple[int, ...] | None = None,
+    standardize: bool = False,
+) -> tuple[Frame, np.ndarray]:
+    """The frame that suits a family, and the variance of each feature in it (that of a constant
+    feature is one).
+
+    Families that are closed under scaling features one by one get a unit for each; the spherical
+    one a common unit, unless features are to be standardized. Codes of categories stay as they are.
+    """
+    numbers = np.array(levels or [0] * len(mean)) == 0
+    known = variance[numbers & (variance > 0)]
+    positive = np.where(variance > 0, variance, known.mean() if len(known) else 1.0)
+    if not (FAMILIES[name].equivariant or standardize):
+        unit = np.sqrt(np.full_like(positive, positive[numbers].mean()))
+    else:
+        unit = np.sqrt(positive)
+    origin, unit = np.where(numbers, mean, 0.0), np.where(numbers, unit, 1.0)
+    return Frame(origin, unit), np.where(numbers, positive / unit**2, 1.0)
+
 
 @dataclass(frozen=True)
 class ClassDensities:
     """Class densities in the units of the data."""
 
+    covariance_type: str
+    """Of `covariances`: spherical kernels of standardized features are diagonal in the units of the
+    data.
+    """
     means: np.ndarray
     """(M, d)."""
     covariances: np.ndarray
     mixing: np.ndarray
     """(M, K)."""
-    probabilities: np.ndarray | None
-    """Of categories, (M, W); None where there are none."""
     class_prior: np.ndarray
     """(K,)."""
+    probabilities: np.ndarray | None
+    """Of categories, (M, W); None where there are none."""
+
+    def in_frame(
+        self, levels: tuple[int, ...], frame: Frame | None = None
+    ) -> tuple[Any, Kernels, Frame]:
+        """The family of the kernels, without a floor, the kernels in a frame, and that frame: the
+        one that suits the rows for which the mixture stands, if none is given.
+        """
+        kernel: Any = family_for(self.covariance_type, np.zeros(len(levels)), levels)
+        kernels = kernel.from_arrays(self.means, self.covariances, self.probabilities)
+        if frame is None:
+            share = self.mixing @ self.class_prior
+            origin = share / share.sum() @ self.means
+            numbers, variance = np.array(levels) == 0, np.ones(len(levels))
+            spread = kernel.variances(kernels) + (kernels.mean - origin[numbers]) ** 2
+            variance[numbers] = share / share.sum() @ spread
+            frame, _ = frame_of(self.covariance_type, origin, variance, levels)
+        return kernel, kernel.into(kernels, frame), frame
 
 
 @dataclass(frozen=True)
-class FittedNetwork(ClassDensities):
-    """A trained network."""
+class FittedSharedKernel(ClassDensities):
+    """A fitted `SharedKernelClassifier`; see its attributes."""
 
+    columns: Columns
     classes: np.ndarray
     owners: np.ndarray
-    """Codes of classes, (M,)."""
+    """Labels of classes, (M,)."""
     sharing: np.ndarray
     """The table under which it was trained, (M, K); a learned one as it came out."""
-    covariance_type: str
-    """Of `covariances`: spherical kernels of standardized features are diagonal in the units of the
-    data.
-    """
-    objective: float
-    history: np.ndarray
-    fit: Fit[Params]
-    """The run that it comes from, in the frame of the training."""
-    dropped: str | None = None
-    """The warning about kernels that were dropped because they lost their rows."""
+    training_type: str
+    n_kernels: int
+    n_kernels_at_start: int
+    """Those that lost their rows are no longer among the means."""
+    sharing_degree: float = 1.0
+    kernel_prior: str | None = None
+    overlap: float = 0.0
+    objective: float | None = None
+    history: np.ndarray | None = None
+    n_iter: int | None = None
+    converged: bool | None = None
+    weight_seen: float | None = None
     parents: np.ndarray | None = None
     """The shared kernel that each was split from, (M,); None if nothing was split."""
+    selection: dict[str, np.ndarray] | None = None
+    discriminative: list[Any] | None = None
+    conditional_loss: float | None = None
+    class_shares: np.ndarray | None = None
+    validation_log_proba: np.ndarray | None = None
+    stream: Any = None
+
+    @classmethod
+    def of(
+        cls, network: ClassDensities, columns: Columns, classes: np.ndarray, **fields: Any
+    ) -> "FittedSharedKernel":
+        """A network as a fitted record; `fields` are those that it does not have."""
+        n_kernels, share = len(network.means), network.mixing * network.class_prior
+        fields = {
+            "owners": classes[np.argmax(share, axis=1)],
+            "sharing": np.ones_like(network.mixing),
+            "training_type": network.covariance_type,
+            "n_kernels_at_start": n_kernels,
+            **fields,
+        }
+        densities = {name: getattr(network, name) for name in ClassDensities.__dataclass_fields__}
+        return cls(**densities, columns=columns, classes=classes, n_kernels=n_kernels, **fields)
+
+
+Trained = tuple[FittedSharedKernel, Fit[Params], str | None]
+"""A trained network, the run that it comes from, in the frame of the training, and a warning about
+kernels that were dropped because they lost their rows.
+"""
 
 
 def fit_shared_kernel(
     data: TrainingData, settings: Settings, monitor: FitMonitor | None = None
-) -> FittedNetwork:
+) -> Trained:
     """The best of the starts."""
     training = MixtureTraining(data, settings)
-    return training.network(training.best(monitor))
+    return training.fitted(training.best(monitor))
 
 
 class MixtureTraining:
@@ -209,11 +292,8 @@ class MixtureTraining:
     def __init__(self, data: TrainingData, settings: Settings) -> None:
         self.data, self.settings, floor = data, settings, settings.covariance_floor
         name, stretched = settings.covariance_type, settings.is_stretched
-        about = FAMILIES[name], data.mean, data.variance
-        if data.levels is None:
-            self.frame, self.variance = frame_of(*about, stretched)
-        else:
-            self.frame, self.variance = frame_of_table(*about, data.levels, stretched)
+        about = data.mean, data.variance, data.levels
+        self.frame, self.variance = frame_of(name, *about, standardize=stretched)
         self.host_kernel: Any = family_for(name, floor * self.variance, data.levels)
         at_rows = match_array(floor * self.variance, like=data.rows.backend)
         self.kernel: Any = family_for(name, at_rows, data.levels)
@@ -263,20 +343,17 @@ class MixtureTraining:
         network: Any = self._network(sharing, penalty)
         if isinstance(start, Learned):
             network = LearnedSharing(self.kernel, network.penalty)
+        accelerated, move = self.settings.training.acceleration, None
+        if self.settings.empty_kernels == "move":
+            move = self._mover(network, owners)
+        accelerator = Squarem(network.coordinates, network.at) if accelerated else None
+        options = {"accelerator": accelerator, "repair": move, "on_sweep": on_sweep}
+        return self._em(network, start, self.stop, **options)
+
+    def _em(self, network: Any, start: Params, stop: Stop, **options: Any) -> Fit[Params]:
         rows = self._rows_for(network)
-        move, accelerated = (
-            self.settings.empty_kernels == "move",
-            self.settings.training.acceleration,
-        )
         with one_blas_thread():
-            return em(
-                lambda params: network.sweep(rows, params),
-                start,
-                self.stop,
-                accelerator=Squarem(network.coordinates, network.at) if accelerated else None,
-                repair=self._mover(network, rows, owners) if move else None,
-                on_sweep=on_sweep,
-            )
+            return em(lambda params: network.sweep(rows, params), start, stop, **options)
 
     def _rows_for(self, network: SharedKernel | LearnedSharing) -> Rows:
         return self._by_class if network.takes_classes_apart else self.rows
@@ -307,10 +384,12 @@ class MixtureTraining:
         weight = self.data.class_weight + self.data.unlabeled_weight * self.class_prior
         return match_array(weight, like=self.rows.backend)
 
-    def _mover(
-        self, network: Any, rows: Rows, owners: np.ndarray
-    ) -> Callable[[Params], Params | None]:
-        class_weight, row_weight = self._class_weight(), self.data.weight / self.data.n_rows
+    def _mover(self, network: Any, owners: np.ndarray) -> Callable[[Params], Params | None]:
+        rows, class_weight, row_weight = (
+            self._rows_for(network),
+            self._class_weight(),
+            self.data.row_weight,
+        )
 
         def move(params: Params) -> Params | None:
             lost = network.empty_kernels(params, class_weight, row_weight)
@@ -337,12 +416,11 @@ class MixtureTraining:
         )
         n_kernels = self.settings.n_total if means is None else len(means)
         if start.owners is None:
-            self._samples = self.samples(int(self._rng.integers(2**31)))
             given = means is not None or covariances is not None
             several = hasattr(self.settings.n_kernels, "__len__")
             wanted = n_kernels if given and not several else self.settings.n_kernels
-            self._counts = self.counts(wanted, self._samples)
-            return np.repeat(np.arange(len(self._counts)), self._counts)
+            counts = self.counts(wanted, self._samples)
+            return np.repeat(np.arange(len(counts)), counts)
         labels = np.asarray(start.owners)
         if labels.ndim != 1 or (n_kernels is not None and len(labels) != n_kernels):
             raise KernelpoolError(
@@ -353,11 +431,11 @@ class MixtureTraining:
             raise KernelpoolError(
                 f"owners must be labels of y, {classes.tolist()}; got {unknown[0]!r}."
             )
-        owners = np.searchsorted(classes, labels)
-        self._counts = np.bincount(owners, minlength=len(classes)).tolist()
-        if means is None or covariances is None:
-            self._samples = self.samples(int(self._rng.integers(2**31)))
-        return owners
+        return np.searchsorted(classes, labels)
+
+    @cached_property
+    def _samples(self) -> list[ClassSample]:
+        return self.samples(int(self._rng.integers(2**31)))
 
     @cached_property
     def sharing(self) -> np.ndarray:
@@ -473,15 +551,10 @@ class MixtureTraining:
     def _separate_mixtures(self, kernels: Kernels) -> Params:
         """A mixture for each class by itself, for the sharing to be opened afterwards."""
         alone = sharing_table(self.owners, 0.0, len(self.data.classes))
-        network = self._network(alone)
-        rows = self._rows_for(network)
-        with one_blas_thread():
-            return em(
-                lambda params: network.sweep(rows, params),
-                self.start(kernels, uniform_mixing(alone)),
-                replace(self.stop, tol=max(self.stop.tol, 1e-4)),
-                accelerator=Squarem(network.coordinates, network.at),
-            ).params
+        network, start = self._network(alone), self.start(kernels, uniform_mixing(alone))
+        loose = replace(self.stop, tol=max(self.stop.tol, 1e-4))
+        squarem = Squarem(network.coordinates, network.at)
+        return self._em(network, start, loose, accelerator=squarem).params
 
     def _opened(self, params: Params, sharing: np.ndarray) -> Params:
         """Separate mixtures whose classes may use each other's kernels."""
@@ -494,26 +567,25 @@ class MixtureTraining:
         """Kernels of one start, in the frame: those given, the others placed."""
         (means, covariances), frame, owners = self._given_kernels, self.frame, self.owners
         if means is not None and covariances is not None:
-            return self.in_frame(means, covariances, self.settings.probabilities)
+            return self.in_frame(means, covariances, self.settings.start.probabilities)
         method = "random" if self.settings.start.method == "random" else "kmeans"
-        first = self.place(method, self._samples, self._counts, self._rng)
+        counts = np.bincount(owners, minlength=len(self.data.classes)).tolist()
+        first = self.place(method, self._samples, counts, self._rng)
         order = np.argsort(np.argsort(owners, kind="stable"), kind="stable")
         first = self.host_kernel.take(first, order)
-        away = 0.0 * frame.unit if means is None else (means - frame.origin) / frame.unit
+        if means is None and covariances is None:
+            return first
+        away = 0.0 if means is None else (means - frame.origin) / frame.unit
         farthest = float(np.abs(away).max(initial=0.0))
         if not farthest <= max_abs_value(self.rows.eps):
             raise KernelpoolError(
                 f"means of Start must lie near the rows; one lies {farthest:.0e} standard "
                 f"deviations from their mean."
             )
-        if means is None and covariances is None:
-            return first
-        placed = self._outside(first)
-        return self.in_frame(
-            placed[0] if means is None else means,
-            placed[1] if covariances is None else covariances,
-            None if self.data.levels is None else first.probability,
-        )
+        outside = self._outside(first)
+        means = outside[0] if means is None else means
+        covariances = outside[1] if covariances is None else covariances
+        return self.in_frame(means, covariances, getattr(first, "probability", None))
 
     @cached_property
     def _given_kernels(self) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -556,79 +628,93 @@ class MixtureTraining:
 
     # -- results -----------------------------------------------------------------------------------
 
-    def network(
-        self, fit: Fit[Params], sharing: np.ndarray | None = None, owners: np.ndarray | None = None
-    ) -> FittedNetwork:
+    def fitted(
+        self,
+        fit: Fit[Params],
+        sharing: np.ndarray | None = None,
+        owners: np.ndarray | None = None,
+        parents: np.ndarray | None = None,
+    ) -> Trained:
         """The result in the units of the data, without the kernels that lost their rows."""
-        params, classes = fit.params, self.data.classes
-        owners = self.owners if owners is None else owners
+        params, data, settings = fit.params, self.data, self.settings
+        owners = data.classes[self.owners if owners is None else owners]
         sharing = self.sharing if sharing is None else sharing
         sharing = to_numpy(params.sharing) if isinstance(params, Learned) else sharing
         lost, message = self.lost(params), None
         if lost:
             params = SharedKernel(self.kernel, params.mixing).without(params, lost)
-            named = ", ".join(f"{j} (class {label_name(classes[owners[j]])})" for j in lost[:5])
+            named = ", ".join(f"{j} (class {label_name(owners[j])})" for j in lost[:5])
             message = (
                 f"{len(lost)} of {len(owners)} kernels lost all their rows and were dropped: "
-                f"{named}"
-                f"{', ...' if len(lost) > 5 else ''}. Use fewer kernels than {len(owners)}, or "
-                f"init='kmeans'; "
-                f"empty_kernels='keep' leaves them in place."
+                f"{named}{', ...' if len(lost) > 5 else ''}. Use fewer kernels than {len(owners)}, "
+                f"or init='kmeans'; empty_kernels='keep' leaves them in place."
             )
-        log_volume = self.data.log_volume(self.frame)
-        return FittedNetwork(
-            *self.in_data_units(params),
-            probabilities=self.probability(params),
-            class_prior=np.array(to_numpy(params.class_prior)),
-            classes=classes,
+        log_volume, degree = data.log_volume(self.frame), settings.sharing
+        record = FittedSharedKernel.of(
+            self.in_data_units(params),
+            data.columns,
+            data.classes,
             owners=np.delete(owners, lost),
             sharing=np.delete(sharing, lost, axis=0),
-            covariance_type=self.settings.type_in_data_units,
+            training_type=settings.covariance_type,
+            n_kernels_at_start=settings.n_total or len(owners) - len(lost),
+            sharing_degree=np.nan if hasattr(degree, "__len__") else float(degree),
+            kernel_prior=settings.kernel_prior,
+            overlap=float(settings.overlap.strength),
             objective=fit.objective - log_volume,
             history=np.asarray(fit.history) - log_volume,
-            fit=fit,
-            dropped=message,
+            n_iter=fit.n_sweeps,
+            converged=fit.outcome is Outcome.CONVERGED,
+            weight_seen=data.weight,
+            parents=None if parents is None else np.delete(parents, lost),
         )
+        return record, fit, message
 
     def lost(self, params: Params) -> list[int]:
         """Kernels that lost their rows and are to be dropped."""
         if self.settings.empty_kernels == "keep":
             return []
-        row_weight, mixing = self.data.weight / self.data.n_rows, to_numpy(params.mixing)
-        network = SharedKernel(self.kernel, params.mixing)
-        found = network.empty_kernels(params, self._class_weight(), row_weight)
+        network, mixing = SharedKernel(self.kernel, params.mixing), to_numpy(params.mixing)
+        found = network.empty_kernels(params, self._class_weight(), self.data.row_weight)
         left = np.delete(mixing, found, axis=0).sum(axis=0)
         last = mixing[:, left == 0].argmax(axis=0)  # what a class without weight has left, it keeps
         return [j for j in found if j not in last]
 
-    def in_data_units(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Means, covariances and mixing in the units of the data, as NumPy arrays."""
-        inside = match_array(params.kernels, like=np.empty(0))
-        return *self._outside(inside), np.array(to_numpy(params.mixing))
+    def in_data_units(self, params: Params) -> ClassDensities:
+        """A network in the units of the data, in NumPy."""
+        inside: Any = match_array(params.kernels, like=np.empty(0))
+        means, covariances = self._outside(inside)
+        return ClassDensities(
+            self.settings.type_in_data_units,
+            means,
+            covariances,
+            np.array(to_numpy(params.mixing)),
+            np.array(to_numpy(params.class_prior)),
+            None if self.data.levels is None else np.array(inside.probability),
+        )
 
     def _outside(self, inside: Kernels) -> tuple[np.ndarray, np.ndarray]:
         kernel, stretched = self.host_kernel, self.settings.is_stretched
-        return arrays_of(kernel, kernel.out_of(inside, self.frame, stretched=stretched))
+        arrays: tuple[np.ndarray, np.ndarray] = kernel.to_arrays(
+            kernel.out_of(inside, self.frame, stretched=stretched)
+        )
+        return arrays
 
     def in_frame(
         self, means: np.ndarray, covariances: np.ndarray, probability: np.ndarray | None = None
     ) -> Kernels:
         """Kernels given in the units of the data, in the frame."""
-        kernels = kernels_of(self.host_kernel, means, covariances, probability)
+        kernels = self.host_kernel.from_arrays(means, covariances, probability)
         stretched = self.settings.is_stretched
         return self.host_kernel.into(kernels, self.frame, stretched=stretched)  # type: ignore[no-any-return]
-
-    def probability(self, params: Params) -> np.ndarray | None:
-        """Of categories, (M, W), as a NumPy array; None where there are none."""
-        return None if self.data.levels is None else np.array(to_numpy(params.kernels.probability))
 
     def described(self) -> dict[str, Any]:
         """The arguments of `FitMonitor.fitting`."""
 
         def parameters(params: Params) -> dict[str, Any]:
-            names = "means_", "covariances_", "mixing_", "probabilities_"
-            arrays = *self.in_data_units(params), self.probability(params)
-            return dict(zip(names, arrays, strict=True))
+            network = vars(self.in_data_units(params))
+            names = "means", "covariances", "mixing", "probabilities"
+            return {f"{name}_": network[name] for name in names}
 
         constants = {
             "classes_": self.data.classes,
@@ -654,11 +740,10 @@ class MixtureTraining:
 def split_by_class(
     data: TrainingData,
     settings: Settings,
-    shared: ClassDensities,
-    sharing: np.ndarray,
+    shared: FittedSharedKernel,
     anchor: float,
     monitor: FitMonitor,
-) -> FittedNetwork:
+) -> Trained:
     """`shared` split into one kernel for each class, and refined by EM.
 
     `anchor` rows' worth of belief hold each near the kernel it was split from; infinity leaves the
@@ -672,9 +757,9 @@ def split_by_class(
     kernels = training.in_frame(shared.means, shared.covariances, shared.probabilities)
     params = training.start(kernels, shared.mixing)
     # a row, also where all rows weigh less than one
-    least = min(1.0, data.weight / data.n_rows)
+    least = min(1.0, data.row_weight)
     with one_blas_thread():
-        table = match_array(sharing, like=training.rows.backend)
+        table = match_array(shared.sharing, like=training.rows.backend)
         children = split(training.kernel, training.rows, params, table, least)
     owners, parents = np.asarray(children.owner), np.asarray(children.parent)
     alone = np.asarray(sharing_table(owners, 0.0, len(data.classes)))
@@ -685,7 +770,7 @@ def split_by_class(
     else:
         _, objective = training._network(alone).sweep(training.rows, children.params)
         fit = Fit(children.params, objective, [objective], outcome=Outcome.CONVERGED)
-    parents = np.delete(parents, training.lost(fit.params))
+    record, *_ = training.fitted(fit, alone, owners, parents)
     # a subkernel that its siblings made needless: nobody asked for it by number, so nobody is
     # warned
-    return replace(training.network(fit, alone, owners), parents=parents, dropped=None)
+    return record, fit, None

@@ -47,7 +47,6 @@ from ..arrays import (
     match_array,
     to_numpy,
 )
-from ..em import Fit
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels, Moments
 from ..networks.shared_kernel import Params, SharedKernel, Totals, sharing_table
@@ -65,7 +64,14 @@ from .prepare import (
     label_name,
     with_two_classes,
 )
-from .shared_kernel import AUTO, LEARNED, FittedNetwork, MixtureTraining, Settings
+from .shared_kernel import (
+    AUTO,
+    LEARNED,
+    ClassDensities,
+    FittedSharedKernel,
+    MixtureTraining,
+    Settings,
+)
 
 STEP_POWER = 0.7
 START_SWEEPS = 10
@@ -307,23 +313,29 @@ class StreamNetwork:
 
     # -- what has been learned ---------------------------------------------------------------------
 
-    def network_in_data_units(self, classes: np.ndarray) -> FittedNetwork:
+    def fitted(self, classes: np.ndarray, columns: Columns) -> FittedSharedKernel:
         """The network in the units of the data."""
-        state, stretched = self.state, self.settings.is_stretched
-        kernels = self.kernel.out_of(self.params.kernels, state.frame, stretched=stretched)
-        return FittedNetwork(
-            np.asarray(kernels.mean),
-            np.asarray(kernels.covariance),
-            state.mixing,
-            None,
-            self.class_prior,
-            classes=classes,
-            owners=state.owners,
+        state, settings, n_kernels = self.state, self.settings, len(self.state.mean)
+        kernels = self.kernel.out_of(
+            self.params.kernels, state.frame, stretched=settings.is_stretched
+        )
+        arrays = kernels.mean, kernels.covariance, state.mixing, self.class_prior
+        return FittedSharedKernel.of(
+            ClassDensities(settings.type_in_data_units, *arrays, probabilities=None),
+            columns,
+            classes,
+            owners=classes[state.owners],
             sharing=self.sharing,
-            covariance_type=self.settings.type_in_data_units,
+            training_type=settings.covariance_type,
+            n_kernels_at_start=settings.n_total or n_kernels,
+            sharing_degree=float(settings.sharing),
+            kernel_prior=settings.kernel_prior,
             objective=state.objective,
             history=np.array([state.objective]),
-            fit=Fit(self.params, n_sweeps=state.n_steps),
+            n_iter=state.n_steps,
+            converged=False,
+            weight_seen=state.seen,
+            stream=state,
         )
 
 
@@ -447,16 +459,16 @@ def begin(
 ) -> StreamNetwork:
     """A stream from its first mini-batch: a few sweeps of batch EM over it."""
     training = MixtureTraining(data, replace(settings, max_iter=START_SWEEPS, empty_kernels="drop"))
-    fitted = training.network(training.best())
+    fitted, *_ = training.fitted(training.best())
     weight = data.class_weight + data.unlabeled_weight * fitted.class_prior
     network = resume(
         training.in_frame(fitted.means, fitted.covariances),
         fitted.mixing,
-        fitted.owners,
+        np.searchsorted(data.classes, fitted.owners),
         weight / weight.sum(),
         Frame(*map(np.asarray, (training.frame.origin, training.frame.unit))),
         data.weight,
-        fitted.objective,
+        float(fitted.objective or 0.0),
         settings,
         half_life,
     )
