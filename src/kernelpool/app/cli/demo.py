@@ -74,12 +74,10 @@ def run(folder: str) -> None:
 
 def _write(folder: Path, x: Any, y: Any, x_test: Any, y_test: Any) -> None:
     """A model file, a report, and tables of tumors."""
-    folder.mkdir(parents=True, exist_ok=True)
     model = SharedKernelClassifier(n_kernels=12, random_state=0).fit(x, y)
+    write_tables(folder)
     save(model, folder / "clouds.safetensors")
     print(f"A model of 12 full kernels:    {folder / 'clouds.safetensors'}")
-    _write_tumors(folder / "tumors.csv")
-    (folder / "new.csv").write_text(NEW_TUMORS, encoding="utf-8")
     print(f"A table to try, and new rows:  {folder / 'tumors.csv'}, {folder / 'new.csv'}")
     try:
         from ..report import write_report
@@ -91,8 +89,12 @@ def _write(folder: Path, x: Any, y: Any, x_test: Any, y_test: Any) -> None:
         print("A report needs jinja2: pip install '.[report]' in kernelpool's folder.")
 
 
-def _write_tumors(path: Path) -> None:
-    """Measurements from scikit-learn's data, some of them missing, and the size as a category."""
+def write_tables(folder: Path) -> None:
+    """Measurements from scikit-learn's data, some of them missing, with the size as a category, and
+    new rows.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "new.csv").write_text(NEW_TUMORS, encoding="utf-8")
     data = load_breast_cancer()
     names = data.feature_names.tolist()
     area = data.data[:, names.index("mean area")]
@@ -100,7 +102,7 @@ def _write_tumors(path: Path) -> None:
     size = size[np.digitize(area, np.quantile(area, [1 / 3, 2 / 3]))]
     cells = data.data[:, [names.index(name) for name in MEASURES]].astype(str)
     cells[np.random.default_rng(0).random(cells.shape) < 0.03] = ""
-    with open(path, "w", newline="", encoding="utf-8") as file:
+    with open(folder / "tumors.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*MEASURES, "size", "kind"])
         writer.writerows(np.column_stack([cells, size, data.target_names[data.target]]).tolist())

@@ -1,8 +1,8 @@
 """Writes measured tables into the pages that show them.
 
-python docs/numbers.py                 write every stored record into its page
-python docs/numbers.py sharing trouble measure these again first
-python docs/numbers.py --quick         measure all that take less than a minute or so (make numbers)
+python docs/measured.py                 write every stored record into its page
+python docs/measured.py sharing trouble measure these again first
+python docs/measured.py --quick         measure all that take less than a minute or so (make numbers)
 
 A record is a file of docs/records: a head with the command, the version, the date and whether it is
 quick, and the Markdown tables that the command printed. A page shows the k-th table of a record
