@@ -1,23 +1,31 @@
-"""The file itself: what the guide says of its bytes, other readers of safetensors, and how it comes
-to be on the disk.
+"""The file itself: what the guide says of its bytes, other readers of safetensors, what is refused,
+and how it comes to be on the disk.
 """
 
+import ast
+import contextlib
 import hashlib
 import json
 import os
+import pickle
 import struct
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_bytes
 from zoo import example, rows, text_table
 
 import kernelpool
 from kernelpool import SharedKernelClassifier
-from kernelpool.app.files import FORMAT_VERSION, container, read_header
+from kernelpool.app.files import FORMAT_VERSION, codec, container, read_header
 from kernelpool.errors import KernelpoolError, ModelFileError
+
+from .mutations import File
 
 
 @pytest.fixture
@@ -31,7 +39,7 @@ def naive(path):
     (length,) = struct.unpack("<Q", data[:8])
     index = json.loads(data[8 : 8 + length])
     metadata, body = index.pop("__metadata__"), data[8 + length :]
-    types = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U32": "<u4", "BOOL": "?"}
+    types = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "BOOL": "?"}
     arrays = {}
     for name, entry in index.items():
         start, end = entry["data_offsets"]
@@ -44,18 +52,16 @@ def test_a_reader_in_ten_lines_finds_the_model(path):
     """The header and arrays are enough to evaluate (2) of Titsias & Likas without this library."""
     X, _, _, _ = rows()
     model, _ = example("shared full")
-    kernelpool.save(model, path, units=["m", "s", ""])
+    kernelpool.save(model, path)
     metadata, header, arrays = naive(path)
-    assert metadata["format"] == "kernelpool"
-    assert metadata["format_version"] == "1"
+    assert (metadata["format"], metadata["format_version"]) == ("kernelpool", "1")
     assert header["estimator"] == header["model"]["model"] == "SharedKernelClassifier"
-    assert header["units"] == ["m", "s", ""]
     assert header["n_features"] == 3
     assert header["feature_names"] is None
     assert header["model"]["parameters"]["covariance_type"] == "full"
-    assert header["model"]["fitted"]["_fitted"]["fields"]["means"] == {"array": "_fitted/means"}
-    text = ["".join(map(chr, row[row > 0])) for row in arrays["_fitted/classes"]]
-    assert text == header["classes"] == model.classes_.tolist()
+    found = header["model"]["fitted"]["_fitted"]["fields"]
+    assert found["means"] == {"array": "_fitted/means"}
+    assert found["classes"]["objects"] == header["classes"] == model.classes_.tolist()
     density = np.zeros((len(X), 3))
     for j, mean in enumerate(arrays["_fitted/means"]):
         covariance = arrays["_fitted/covariances"][j]
@@ -67,195 +73,225 @@ def test_a_reader_in_ten_lines_finds_the_model(path):
 
 
 @pytest.mark.parametrize("name", ["shared tied", "table", "parzen", "regressor"])
-def test_the_safetensors_package_reads_our_files(name, path):
-    model, _ = example(name)
-    kernelpool.save(model, path)
-    with safe_open(path, "numpy") as file:
-        assert file.metadata()["format"] == "kernelpool"
-        arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    ours = container.read_contents(path, 1 << 30).arrays
-    assert arrays.keys() == ours.keys()
-    assert len(arrays) > 4
+def test_the_safetensors_package_reads_our_files_and_we_read_its(name, path):
+    model, X = example(name)
+    file = File(model, path)
+    with safe_open(path, "numpy") as opened:
+        assert opened.metadata()["format"] == "kernelpool"
+        arrays = {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118
+    assert arrays.keys() == file.arrays.keys()
     for key, array in arrays.items():
-        assert array.dtype == ours[key].dtype, key
-        assert np.array_equal(array, ours[key], equal_nan=True), key
-
-
-def test_we_read_files_that_the_safetensors_package_wrote(path):
-    model, X = example("shared diag, separate")
-    kernelpool.save(model, path)
-    contents = container.read_contents(path, 1 << 30)
+        assert array.dtype == file.arrays[key].dtype, key
+        assert np.array_equal(array, file.arrays[key], equal_nan=array.dtype.kind == "f"), key
     # that package orders the arrays by itself, so the digest is made anew
-    written = safetensors_bytes(contents.arrays, {"header": contents.metadata["header"]})
+    written = safetensors_bytes(arrays, {"header": file.metadata["header"]})
     start = 8 + int.from_bytes(written[:8], "little")
-    digest = hashlib.sha256(contents.metadata["header"].encode() + written[start:]).hexdigest()
-    path.write_bytes(safetensors_bytes(contents.arrays, contents.metadata | {"sha256": digest}))
-    assert np.array_equal(kernelpool.load(path).predict_proba(X), model.predict_proba(X))
+    digest = hashlib.sha256(file.metadata["header"].encode() + written[start:]).hexdigest()
+    path.write_bytes(safetensors_bytes(arrays, file.metadata | {"sha256": digest}))
+    assert np.array_equal(kernelpool.load(path).predict(X), model.predict(X))
 
 
 def test_every_array_starts_at_a_multiple_of_its_types_size(path):
-    arrays = {
-        "a": np.ones(3, bool),
-        "b": np.ones(5),
-        "c": np.ones(1, np.uint8),
-        "d": np.ones(3, np.float32),
-    }
-    container.write_contents(path, {}, arrays)
-    index = container.read_metadata(path)
-    assert index.data_start % 8 == 0
-    assert [place.name for place in index.places] == ["b", "d", "a", "c"]
-    assert all(place.start % place.dtype.itemsize == 0 for place in index.places)
-    assert all(
-        np.array_equal(array, arrays[name])
-        for name, array in container.read_contents(path, 100_000).arrays.items()
-    )
+    types = {"a": bool, "b": float, "c": np.uint8, "d": np.float32}
+    arrays = {name: np.ones(3, kind) for name, kind in types.items()}
+    path.write_bytes(b"".join(map(bytes, container.container_bytes({}, arrays))))
+    with container.opened(path) as opened:
+        assert [place.name for place in opened.places] == ["b", "d", "a", "c"]
+        assert all(place.start % place.dtype.itemsize == 0 for place in opened.places)
+        assert opened.file.tell() % 8 == 0
+        assert all(np.array_equal(a, arrays[name]) for name, a in opened.arrays().items())
 
 
-PLACES = {
-    "a hole": (
-        {"a": ("U8", [2], [0, 2]), "b": ("U8", [2], [3, 5])},
-        5,
+def indexed(places):
+    entries = {n: {"dtype": t, "shape": s, "data_offsets": o} for n, (t, s, o) in places.items()}
+    text = json.dumps(entries).encode()
+    return struct.pack("<Q", len(text)) + text
+
+
+EXPECTED = "Array 'a' is .*; expected a dtype of BOOL, .* and data_offsets as far apart as they"
+WRONG = {
+    "nothing": (b"", "not a model file .* has 0 bytes"),
+    "a pickle": (
+        pickle.dumps(np.ones(99)),
+        r"not a model file that kernelpool.save has written, or it is cut off: it has \d+ bytes "
+        r"and begins with b'\\x80.*Read files of pickle, joblib, skops or ONNX with the library",
+    ),
+    "a list": (b"\x02\0\0\0\0\0\0\0[]", "The index must be a JSON object"),
+    "another's": (b"\x02\0\0\0\0\0\0\0{}", "not one of kernelpool's: its format is None"),
+    "bytes": (b"\x02\0\0\0\0\0\0\0\xff\xff", "The index is not text"),
+    "a gap": (
+        indexed({"a": ("U8", [2], [0, 2]), "b": ("U8", [2], [3, 5])}) + bytes(5),
         "Array 'b' starts at byte 3 of the data; expected 2",
     ),
     "an overlap": (
-        {"a": ("U8", [4], [0, 4]), "b": ("U8", [4], [2, 6])},
-        6,
+        indexed({"a": ("U8", [4], [0, 4]), "b": ("U8", [4], [2, 6])}) + bytes(6),
         "'b' starts at byte 2 of the data; expected 4",
     ),
-    "too few bytes": (
-        {"a": ("F64", [2], [0, 8])},
-        8,
-        r"of shape \[2\] and dtype F64 needs 16 bytes; it is said to have 8",
-    ),
-    "a type that is none": (
-        {"a": ("C128", [1], [0, 16])},
-        16,
-        "has dtype 'C128'; expected one of BOOL",
-    ),
-    "a size that is none": (
-        {"a": ("U8", [1.0], [0, 1])},
-        1,
-        r"has shape \[1.0\]; expected at most 8 sizes",
-    ),
-    "a size beyond memory": ({"a": ("U8", [2**50], [0, 2**50])}, 1, "has shape"),
-    "bytes left over": (
-        {"a": ("U8", [1], [0, 1])},
-        2,
-        "The arrays need 1 bytes of data; the file has 2",
-    ),
-    "booleans that are none": (
-        {"a": ("BOOL", [2], [0, 2])},
-        2,
-        "of booleans has bytes that are neither 0 nor 1",
-    ),
+    "too few bytes": (indexed({"a": ("F64", [2], [0, 8])}) + bytes(8), EXPECTED),
+    "a type that is none": (indexed({"a": ("C128", [1], [0, 16])}) + bytes(16), EXPECTED),
+    "a size that is none": (indexed({"a": ("U8", [1.0], [0, 1])}) + bytes(1), EXPECTED),
+    "a size beyond memory": (indexed({"a": ("U8", [2**50], [0, 2**50])}), EXPECTED),
+    "bytes left over": (indexed({"a": ("U8", [1], [0, 1])}) + bytes(2), "need 1 bytes .* has 2"),
 }
 
 
-@pytest.mark.parametrize("what", PLACES)
-def test_arrays_must_lie_end_to_end(what, path):
-    places, n_bytes, message = PLACES[what]
-    index = {
-        name: {"dtype": t, "shape": shape, "data_offsets": ends}
-        for name, (t, shape, ends) in places.items()
-    }
-    text = json.dumps(index).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"\x07" * n_bytes)
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_no_model_file_is_refused(what, path):
+    data, message = WRONG[what]
+    path.write_bytes(data)
     with pytest.raises(ModelFileError, match=message):
-        container.read_contents(path, 1 << 30)
+        kernelpool.load(path)
 
 
 # -- the header ------------------------------------------------------------------------------------
 
 
-def test_the_header_tells_what_the_file_is(path):
+def test_the_header_says_what_the_file_is(path):
     frame, _ = text_table()
     model, _ = example("table")
     summary = {"rows": 120, "held_out_error": 0.125, "notes": ["a", None, {"b": True}]}
-    kernelpool.save(model, path, summary=summary, units={"length": "m"})
+    kernelpool.save(model, path, summary=summary)
     header = read_header(path)
     assert header["format_version"] == FORMAT_VERSION == 1
     assert header["library_version"] == kernelpool.__version__
     assert header["estimator"] == "SharedKernelClassifier"
     assert header["classes"] == ["no", "yes"]
     assert header["feature_names"] == list(frame.columns)
-    assert header["units"] == ["m", None, None, None]
     assert header["summary"] == summary
     assert header["arrays"]["_fitted/means"]["dtype"] == "float64"
-
-
-def test_without_a_summary_the_estimator_tells_what_it_knows(path):
-    model, _ = example("shared full")
     kernelpool.save(model, path)
-    told = read_header(path)["summary"]
-    assert told == {
-        "n_iter": model.n_iter_,
-        "converged": model.converged_,
-        "objective": model.objective_,
-    }
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"summary": [1]}, "summary must be a dict; got list"),
-        ({"summary": {"loss": float("nan")}}, "summary must hold only what JSON can"),
-        ({"summary": {"loss": np.float32(1)}}, "summary must hold only what JSON can.*float32"),
-        ({"units": ["m"]}, r"units must be text, one for each of the 3 features; got \['m'\]"),
-        ({"units": [1, 2, 3]}, "units must be text"),
-        (
-            {"units": {"a": "m"}},
-            "units by name need an estimator that was fitted with feature names",
-        ),
-    ],
-)
-def test_what_is_told_beside_the_model_must_be_plain(kwargs, message, path):
-    with pytest.raises(ModelFileError, match=message):
-        kernelpool.save(example("shared full")[0], path, **kwargs)
-    assert not path.exists()
-
-
-# -- versions --------------------------------------------------------------------------------------
-
-
-def resealed(path, **metadata):
-    """The same file with other metadata, its digest made anew."""
-    contents = container.read_contents(path, 1 << 30)
-    kwargs = contents.metadata | metadata
-    kwargs["sha256"] = container.digest_of(kwargs, contents.arrays)
-    container.write_contents(path, kwargs, contents.arrays)
+    attributes = ("n_iter", "converged", "objective")
+    assert read_header(path)["summary"] == {n: getattr(model, f"{n}_") for n in attributes}
 
 
 def test_a_newer_format_is_refused_politely(path):
-    kernelpool.save(example("parzen")[0], path)
-    resealed(path, format_version="7")
+    path.write_bytes(File(example("parzen")[0], path).sealed(format_version="7"))
     for read in (kernelpool.load, read_header):
-        with pytest.raises(
-            ModelFileError,
-            match=r"format version 7, .* reads version 1. Upgrade it \(pip install",
-        ):
+        with pytest.raises(ModelFileError, match=r"version '7'; .* reads version 1. Upgrade it"):
             read(path)
-
-
-def test_a_parameter_that_a_newer_library_added_is_named(path):
-    kernelpool.save(example("shared tied")[0], path)
-    header = json.loads(container.read_contents(path, 1 << 30).metadata["header"])
-    header["model"]["parameters"]["foresight"] = 1
-    resealed(path, header=json.dumps(header))
-    with pytest.raises(
-        ModelFileError, match="SharedKernelClassifier has no parameter 'foresight' in this version"
-    ):
-        kernelpool.load(path)
 
 
 def test_a_parameter_that_an_older_library_did_not_have_takes_its_default(path):
     model, X = example("shared tied")
-    kernelpool.save(model, path)
-    header = json.loads(container.read_contents(path, 1 << 30).metadata["header"])
-    del header["model"]["parameters"]["tol"]
-    resealed(path, header=json.dumps(header))
+    path.write_bytes(File(model, path).changed(lambda h, m, a: m["parameters"].pop("tol")))
     again = kernelpool.load(path)
     assert again.tol == SharedKernelClassifier().tol
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+# -- what is no model ------------------------------------------------------------------------------
+
+
+def put(array, value):
+    array.reshape(-1)[0] = value
+
+
+def parameter(**kwargs):
+    return lambda h, m, a: m["parameters"].update(kwargs)
+
+
+CHANGES = {
+    "an unknown class": (lambda h, m, a: m.update(model="GaussianMixture"), "'GaussianMixture'"),
+    "no class": (lambda h, m, a: m.pop("model"), "does not fit together: KeyError"),
+    "not fitted": (lambda h, m, a: (m.update(fitted=None), a.clear()), "not fitted"),
+    "out of range": (parameter(tol=-1.0), "InvalidParameterError, The 'tol' parameter"),
+    "a callback": (parameter(callback="os.system"), "InvalidParameterError, The 'callback'"),
+    "a newer parameter": (parameter(foresight=1), "no parameter 'foresight' in this version"),
+    "a cache": (
+        parameter(estimator={"model": "Pipeline", "parameters": {"memory": "/"}, "fitted": None}),
+        "memory must be None",
+    ),
+    "an unknown value": (parameter(tol={"eval": "1"}), "a value that is not known, {'eval': '1'}"),
+    "an unknown record": (parameter(tol={"record": "os", "fields": {}}), "not known, {'fields'"),
+    "a random state beyond its end": (
+        parameter(random_state={"random_state": {"dict": [["state", {"dict": [["pos", 625]]}]]}}),
+        "a state of MT19937",
+    ),
+    "a method": (lambda h, m, a: m["fitted"].update(fit_=1, fit=1), "an attribute 'fit'"),
+    "an array too many": (lambda h, m, a: a.update(x=np.ones(3)), "'x' that the model does not"),
+    "an array too few": (lambda h, m, a: a.pop("_fitted/means"), "an array '_fitted/means'"),
+    "a field too few": (
+        lambda h, m, a: (m["fitted"]["_fitted"]["fields"].pop("means"), a.pop("_fitted/means")),
+        "does not fit together: TypeError",
+    ),
+    "other classes": (lambda h, m, a: h.update(classes=["x"]), r"The header says classes is \['x'"),
+    "other features": (lambda h, m, a: h.update(n_features=4), "The header says n_features is 4"),
+    "a header with more": (
+        lambda h, m, a: h.update(extra=1),
+        "The header must be a JSON object of",
+    ),
+    "a header with less": (lambda h, m, a: h.pop("summary"), "The header must be a JSON object of"),
+    "a list": (lambda h, m, a: h.update(summary=[1]), r"The header's summary is \[1\]"),
+    "NaN": (lambda h, m, a: put(a["_fitted/means"], np.nan), "holds NaN"),
+    "a square that overflows": (  # sqrt(1.8e308) / 1e4 = 1.3e150
+        lambda h, m, a: put(a["_fitted/means"], 1e151),
+        r"numbers beyond 1e\+150",
+    ),
+    "no covariance": (lambda h, m, a: put(a["_fitted/covariances"], -1.0), "sum to one|not fit"),
+    "fewer kernels": (
+        lambda h, m, a: a.update({"_fitted/means": a["_fitted/means"][:2].copy()}),
+        "does not fit together",
+    ),
+    "many features": (
+        lambda h, m, a: (m["fitted"].update(n_features_in_=2**40), h.update(n_features=2**40)),
+        "more features than the file has numbers",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_is_no_model_is_refused(what, path):
+    change, message = CHANGES[what]
+    path.write_bytes(File(example("shared full")[0], path).changed(change))
+    with pytest.raises(ModelFileError, match=message):
+        kernelpool.load(path)
+
+
+def test_a_model_whose_probabilities_do_not_sum_to_one_is_refused(path, monkeypatch):
+    kernelpool.save(example("shared full")[0], path)
+    wrong = lambda self, X: np.ones((len(X), 3))  # noqa: E731
+    monkeypatch.setattr(SharedKernelClassifier, "predict_proba", wrong)
+    with pytest.raises(ModelFileError, match=r"probabilities .* do not sum to one"):
+        kernelpool.load(path)
+
+
+KEYS = "float tuple dict array objects shape text order same random_state record fields model"
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 2**70)
+    | st.floats()
+    | st.sampled_from(["", "a", "nan", "means_", "Frame", "Pipeline", "StandardScaler"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from([*KEYS.split(), "parameters", "fitted", "steps"]), inner, max_size=3
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    JSON,
+    st.sampled_from(["float64", "uint32", "int64", "bool"]),
+    st.sampled_from([(), (3,), (624,), (2, 2), (0,)]),
+)
+def test_any_json_gives_a_clean_error(node, kind, shape):
+    with contextlib.suppress(ModelFileError):
+        codec.read_model({"model": node}, {"a": np.ones(shape, kind)})
+
+
+def test_nothing_of_a_file_is_run():
+    """No pickle, no eval, no import by name: the sources call none of them."""
+    called = {
+        ast.unparse(node.func).rsplit(".", 1)[-1]
+        for source in Path(codec.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(source.read_text()))
+        if isinstance(node, ast.Call)
+    }
+    assert not called & {"eval", "exec", "compile", "import_module", "__import__", "loads_pickle"}
 
 
 # -- on the disk -----------------------------------------------------------------------------------
@@ -280,52 +316,32 @@ def test_readers_never_see_half_a_file(path):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "with space.st",
-        "new\nline",
-        "$(touch oops)",
-        "x" * 255,
-        b"not utf-8 \xff",
-    ],
+    "name", ["with space.st", "new\nline", "$(touch oops)", "x" * 255, b"not utf-8 \xff"]
 )
 def test_paths_with_odd_characters(name, tmp_path):
-    model, X = example("shared tied")
     path = os.path.join(os.fsencode(tmp_path), name) if isinstance(name, bytes) else tmp_path / name
-    kernelpool.save(model, path)
+    kernelpool.save(example("shared tied")[0], path)
     assert len(os.listdir(tmp_path)) == 1
-    assert np.array_equal(kernelpool.load(path).predict_proba(X), model.predict_proba(X))
-    assert (
-        read_header(str(path) if not isinstance(path, bytes) else path)["estimator"]
-        == "SharedKernelClassifier"
-    )
+    assert type(kernelpool.load(path)).__name__ == read_header(path)["estimator"]
 
 
-def test_a_folder_that_is_not_there(tmp_path):
+def test_what_is_not_there_or_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(KernelpoolError, match="is not a file"):
+            kernelpool.load(path)
     with pytest.raises(FileNotFoundError, match="missing"):
         kernelpool.save(example("shared tied")[0], tmp_path / "missing" / "model")
     with pytest.raises(FileNotFoundError, match="missing"):
         kernelpool.load(tmp_path / "missing")
 
 
-def test_what_is_no_file_is_refused(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path, tmp_path / "pipe", "/dev/zero"):
-        with pytest.raises(KernelpoolError, match="is not a file"):
-            kernelpool.load(path)
-
-
 def test_a_huge_file_is_refused_before_it_is_read(path):
     with open(path, "wb") as file:
-        index = b'{"a":{"dtype":"U8","shape":[%d],"data_offsets":[0,%d]}}' % (2**42, 2**42)
-        file.write(len(index).to_bytes(8, "little") + index)
-        file.truncate(8 + len(index) + 2**42)  # four terabytes, none of them on the disk
-    with pytest.raises(
-        ModelFileError, match=r"at most 2147483648 are read. Raise max_bytes if you trust it"
-    ):
+        index = indexed({"a": ("U8", [2**42], [0, 2**42])})
+        file.write(index)
+        file.truncate(len(index) + 2**42)  # four terabytes, none of them on the disk
+    with pytest.raises(ModelFileError, match="at most 2147483648 are read"):
         kernelpool.load(path)
     with pytest.raises(ModelFileError, match="not one of kernelpool's: its format is None"):
         read_header(path)
-    kernelpool.save(example("parzen")[0], path)
-    with pytest.raises(ModelFileError, match="at most 100 are read"):
-        kernelpool.load(path, max_bytes=100)

@@ -1,21 +1,30 @@
 """What is saved comes back: the same answers to the last bit, the same parameters, and a model that
-can be fitted again.
+can be fitted again. What cannot be saved is refused.
 """
 
-import subprocess
-import sys
+import json
 import warnings
 from dataclasses import fields, is_dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from sklearn.base import BaseEstimator, clone
-from zoo import EXAMPLES, answers, example, kernels, rows, target, text_table
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from zoo import EXAMPLES, answers, example, kernels, rows, target
 
 import kernelpool
-from kernelpool import ParzenClassifier, SharedKernelClassifier
+from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier
 from kernelpool.app.files import read_header
-from kernelpool.app.files.codec import ESTIMATORS, NOT_SAVED
+from kernelpool.app.files.codec import ESTIMATORS, NOT_SAVED, Reader, Writer
+from kernelpool.app.files.container import parse_json
+from kernelpool.errors import ModelFileError
 
 
 @pytest.fixture
@@ -28,51 +37,42 @@ def saved(model, path, **kwargs):
     return kernelpool.load(path)
 
 
-def assert_same(one, other):
-    assert one.keys() == other.keys()
-    assert one
-    for name, value in one.items():
-        assert value.dtype == other[name].dtype, name
-        assert value.shape == other[name].shape, name
-        assert (
-            value.tobytes() == other[name].tobytes()
-            if value.dtype != object
-            else (value == other[name]).all()
-        ), name
-
-
 def parts(value):
     """The values inside a value: of an estimator its attributes, of a record its fields."""
     if isinstance(value, BaseEstimator):
         return {k: v for k, v in vars(value).items() if k not in NOT_SAVED}
     if is_dataclass(value):
-        return {
-            f.name: getattr(value, f.name) for f in fields(value) if f"{f.name}_" not in NOT_SAVED
-        }
+        named = {f.name: getattr(value, f.name) for f in fields(value)}
+        return {name: part for name, part in named.items() if f"{name}_" not in NOT_SAVED}
     if isinstance(value, list | tuple):
         return dict(enumerate(value))
     return value if isinstance(value, dict) else None
 
 
-def assert_same_state(one, other, where=""):
+def assert_same(one, other, where=""):
+    """Values are the same to the last bit, and arrays of one type; text may be stored wider."""
     assert type(one) is type(other), where
     inside = parts(one)
     if inside is not None:
         assert inside.keys() == parts(other).keys(), where
         for name, value in inside.items():
-            assert_same_state(value, parts(other)[name], f"{where}.{name}")
+            assert_same(value, parts(other)[name], f"{where}.{name}")
     elif isinstance(one, np.ndarray):
-        np.testing.assert_array_equal(one, other, err_msg=where)
-        assert one.dtype == other.dtype, where
+        assert (one.shape, one.dtype.kind) == (other.shape, other.dtype.kind), where
+        if one.dtype.kind in "UO":
+            assert repr(one.tolist()) == repr(other.tolist()), where
+        else:
+            assert one.dtype == other.dtype, where
+            assert one.tobytes() == other.tobytes(), where
     else:
-        assert one == other or (one != one and other != other), where
+        assert repr(one) == repr(other), where
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_answers_and_attributes_are_the_same_to_the_last_bit(name, path):
     model, X = example(name)
     again = saved(model, path)
-    assert_same_state(model, again)
+    assert_same(model, again)
     assert_same(answers(model, X), answers(again, X))
     if isinstance(X, np.ndarray) and X.dtype.kind == "f":
         few = np.concatenate([X[:20], 1e3 * X[:20]]).astype(np.float32)
@@ -111,9 +111,7 @@ def test_a_random_state_goes_on_where_it_was(path):
     X, y, _, _ = rows()
     state = np.random.RandomState(5)
     state.normal()  # leaves a spare deviate behind
-    model = ParzenClassifier("hypersphere", standardize=False, radius=1.0, random_state=state).fit(
-        X, y
-    )
+    model = ParzenClassifier("hypersphere", radius=1.0, random_state=state).fit(X, y)
     again = saved(model, path)
     assert np.array_equal(model.random_state.normal(size=9), again.random_state.normal(size=9))
 
@@ -123,10 +121,7 @@ LABELS = {
     "booleans": np.array([False, True]),
     "small whole numbers": np.array([-3, 7], np.int8),
     "large whole numbers": np.array([1, 2**63], np.uint64),
-    "one letter": np.array(["a", "b"]),
-    "every alphabet": np.array(
-        ["\N{SNOWMAN}", "zu\N{LATIN SMALL LETTER U WITH DIAERESIS}g\0x", "\U0001f600" * 30]
-    )[:2],
+    "every alphabet": np.array(["\N{SNOWMAN}", "g\0x" + "\U0001f600" * 30]),
     "objects": np.array(["x", "yy"], object),
 }
 
@@ -135,30 +130,15 @@ LABELS = {
 def test_labels_of_every_type(kind, path):
     X, y, _, _ = rows()
     model = kernels().fit(X, LABELS[kind][y])
-    again = saved(model, path)
-    assert again.classes_.dtype == model.classes_.dtype
-    assert np.array_equal(again.predict(X), model.predict(X))
+    assert_same(model.predict(X), saved(model, path).predict(X))
     assert read_header(path)["classes"] == model.classes_.tolist()
 
 
-def test_feature_names_are_asked_for_again(path):
-    frame, _ = text_table()
-    model, _ = example("table")
-    again = saved(model, path)
-    assert list(again.feature_names_in_) == list(frame.columns)
-    with pytest.raises(ValueError, match="size"):
-        again.predict(frame.drop(columns="size"))
-
-
 def test_ten_thousand_columns(path):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(12, 10_000))
+    X = np.random.default_rng(0).normal(size=(12, 10_000))
     names = [f"<script>alert({i})</script>" for i in range(10_000)]
-    import pandas as pd
-
     model = kernels(n_kernels=2).fit(pd.DataFrame(X, columns=names), np.arange(12) % 2)
-    again = saved(model, path)
-    assert list(again.feature_names_in_) == names
+    assert list(saved(model, path).feature_names_in_) == names
     assert read_header(path)["feature_names"] == names
 
 
@@ -179,16 +159,118 @@ def test_a_fit_elsewhere_comes_home(path):
 
 
 def test_a_model_that_was_fitted_before_is_written_once(path):
-    model, _X = example("reject prefit")
+    model, _ = example("reject prefit")
     assert model.estimator is model.estimator_
     again = saved(model, path)
     assert again.estimator is again.estimator_
     assert sum(name.endswith("means") for name in read_header(path)["arrays"]) == 1
 
 
-def test_a_fresh_process_loads_any_model(path):
-    """Names of the package are imported on first use; a file may hold any of its estimators."""
-    kernelpool.save(example("reject")[0], path)
-    code = f"import kernelpool; print(type(kernelpool.load({str(path)!r})).__name__)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "RejectClassifier"
+def test_a_cache_of_a_pipeline_is_not_saved(path, tmp_path):
+    X, y, _, _ = rows()
+    model = make_pipeline(StandardScaler(), kernels(), memory=str(tmp_path / "cache")).fit(X, y)
+    assert saved(model, path).memory is None
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text(st.characters(codec=None), max_size=8)
+    | st.sampled_from([np.float32(1.5), np.int8(-3), np.bool_(True)])
+)
+TYPES = ["float64", "float32", "float16", "int64", "int8", "uint64", "uint8", "bool"]
+ARRAYS = st.sampled_from(TYPES).flatmap(
+    lambda t: hnp.arrays(t, hnp.array_shapes(min_side=0, max_side=4))
+)
+TEXTS = hnp.arrays(
+    hnp.unicode_string_dtypes(endianness="=", max_len=5), hnp.array_shapes(max_side=3)
+)
+OBJECTS = st.just(np.array([["a\0", None, float("nan")], [True, 3, -0.0]], object))
+VALUES = st.recursive(
+    SCALARS | ARRAYS | TEXTS | OBJECTS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=3) | st.integers(0, 9), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(VALUES)
+def test_values_come_back_as_they_were(value):
+    writer = Writer()
+    text = json.dumps(writer.value(value, "it"), allow_nan=False)
+    reader = Reader(writer.arrays)
+    assert_same(value, reader.value(parse_json(text, "value")))
+    assert not reader.arrays
+
+
+# -- what cannot be saved --------------------------------------------------------------------------
+
+
+def test_functions_are_refused_with_what_to_do(path):
+    X, y, _, _ = rows()
+    model = kernels().fit(X, y).set_params(callback=print)
+    with pytest.raises(
+        ModelFileError, match=r"^callback is a function, .*Set it to None .* with set_params"
+    ):
+        kernelpool.save(model, path)
+    with pytest.raises(ModelFileError, match=r"^steps/1/1/callback is a function"):
+        kernelpool.save(make_pipeline(StandardScaler().fit(X), model), path)
+    assert not path.exists()
+
+
+class Subclass(SharedKernelClassifier):
+    """Its code would be lost."""
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (kernels(), NotFittedError, "not fitted"),
+        (LogisticRegression(), ModelFileError, "LogisticRegression cannot be saved.*skops"),
+        (Subclass(), ModelFileError, "Subclass cannot be saved"),
+        (RejectClassifier(LogisticRegression()), ModelFileError, "^estimator is a sklearn.*Logis"),
+        (Pipeline([("scale", MinMaxScaler())]), ModelFileError, "^steps/0/1 is a .*MinMaxScaler"),
+        ("model", ModelFileError, "builtins.str cannot be saved"),
+    ],
+)
+def test_what_is_no_fitted_model_of_ours_is_refused(model, error, message, path):
+    with pytest.raises(error, match=message):
+        kernelpool.save(model, path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.array([object()]), "holds an object of type object"),
+        (np.ones(1, complex), "type complex128, which cannot be saved"),
+        ({(1, 2): 3}, "it is of type dict"),
+        (np.float64, "it is a function"),
+        (slice(1, 2), "it is of type slice"),
+    ],
+)
+def test_values_of_other_kinds_are_refused(value, message):
+    with pytest.raises(ModelFileError, match=message):
+        Writer().value(value, "it")
+
+
+@pytest.mark.parametrize(
+    ("summary", "message"),
+    [
+        ([1], "summary must be a dict; got list"),
+        ({"loss": float("nan")}, "summary must hold only what JSON can"),
+        ({"loss": np.float32(1)}, "summary must hold only what JSON can.*float32"),
+    ],
+)
+def test_a_summary_must_be_plain(summary, message, path):
+    with pytest.raises(ModelFileError, match=message):
+        kernelpool.save(example("shared full")[0], path, summary=summary)
+    assert not path.exists()
