@@ -255,7 +255,7 @@ class Reader:
 
     def _random_state(self, state: Any) -> np.random.RandomState:
         made = np.random.RandomState(0)
-        if not 0 <= state["state"]["pos"] <= len(made.get_state()[1]):  # NumPy does not look
+        if not 0 <= state["state"]["pos"] <= 624:  # NumPy does not look
             raise ModelFileError("A random state must be a state of MT19937.")
         made.set_state(state)
         return made
