@@ -80,8 +80,8 @@ def test_settings(run, data):
     [
         (["-m", "parsen"], "did you mean 'parzen'?"),
         (["-m", "shared-kernel", "--set", "max_iters=3"], "did you mean 'max_iter'?"),
-        (["--set", "max_iter"], "--set takes name=value"),
-        (["--set", "random_state=3"], "no setting 'random_state'"),
+        (["--set", "max_iter"], "expected NAME=VALUE"),
+        (["--set", "random_state=3"], "Settings of --model pool"),
         (["--columns", "a=date"], "--columns takes COLUMN=number"),
         (["--text", "decimal=x"], "expected decimal=,"),
         (["--text", "encoding=klingon"], "'encoding=klingon'"),

@@ -22,25 +22,16 @@ from .console import CommandError, Exit, Screen
 DEMO_FOLDER = "Folder for the model and the report."
 EPILOG = "Exit codes:\n\n" + "\n\n".join(f"- {code.value}: {code.meaning}" for code in Exit)
 COMMANDS = {
-    "fit": "Fit a model to a table and write it to a file.",
-    "predict": "Predict the classes of new rows.",
-    "evaluate": "Measure the error of models on rows whose classes are known.",
-    "report": "Write a report (HTML) on a model and rows.",
-    "check": "Test whether new rows are like those that a model was fitted to.",
-    "export": "Write a model as ONNX, to be run by onnxruntime and others.",
-    "info": "Describe a model file.",
-    "demo": "Take a first look, on generated data, in under a minute.",
+    "fit": ("fit", "Fit a model to a table and write it to a file."),
+    "predict": ("predict", "Predict the classes of new rows."),
+    "evaluate": ("evaluate", "Measure the error of models on rows whose classes are known."),
+    "report": ("evaluate", "Write a report (HTML) on a model and rows."),
+    "check": ("evaluate", "Test whether new rows are like those that a model was fitted to."),
+    "export": ("model", "Write a model as ONNX, to be run by onnxruntime and others."),
+    "info": ("model", "Describe a model file."),
+    "demo": ("app", "Take a first look, on generated data, in under a minute."),
 }
-"""The commands, and the first sentences of their docstrings."""
-
-MODULES = {
-    "report": "evaluate",
-    "check": "evaluate",
-    "export": "model",
-    "info": "model",
-    "demo": "app",
-}
-"""Of functions that are not in a module of their name."""
+"""The commands, their modules, and the first sentences of their docstrings."""
 
 
 def load_command(name: str) -> TyperCommand:
@@ -48,9 +39,8 @@ def load_command(name: str) -> TyperCommand:
     single = typer.Typer(
         add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False
     )
-    single.command(name)(
-        guarded(getattr(import_module(f".{MODULES.get(name, name)}", __package__), name))
-    )
+    module = import_module(f".{COMMANDS[name][0]}", __package__)
+    single.command(name)(guarded(getattr(module, name)))
     command = typer.main.get_command(single)
     assert isinstance(command, TyperCommand)
     return command
@@ -67,7 +57,7 @@ class Commands(TyperGroup):
             return None
         if ctx.resilient_parsing:  # shell completion
             return load_command(cmd_name)
-        return TyperCommand(cmd_name, help=COMMANDS[cmd_name])
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)

@@ -2,13 +2,14 @@
 written.
 
 Results go to stdout, everything else to stderr, so that results can be piped. Nothing is read as
-rich's markup, and a stderr that is full or closed ends no command. No file is replaced without
+markup, and a stderr that is full or closed ends no command. No file is replaced without
 `--force`, and files appear completely or not at all.
 """
 
 import codecs
 import json
 import os
+import shutil
 import sys
 import threading
 import time
@@ -21,10 +22,13 @@ from typing import Annotated, Any, NoReturn, Self
 
 import typer
 
-from ...text import plain, quoted, shown
+from ...text import plain, quoted, shorten, shown
 
 SHOWN_AFTER = 2.0
 """Seconds before progress is shown."""
+
+CLEAR = "\r\x1b[2K"
+"""Empties the line of a terminal."""
 
 
 class Exit(IntEnum):
@@ -63,41 +67,42 @@ class Screen:
 
     def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json, self.silent = as_json, as_json or quiet
+        self.terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.title, self.note = "", ""
+        """What is under way, and how far it has come."""
 
     def say(self, text: str) -> None:
         """A line along the way, for people."""
         if not self.silent:
-            _print(text)
+            self._write(f"{text}\n")
 
     def warn(self, text: str) -> None:
         """A line that should not be missed."""
         if not self.as_json:
-            _print(f"Warning: {text}", style="yellow")
+            self._write(f"Warning: {text}\n", fg="yellow")
 
     def complain(self, text: str) -> None:
         """An error, for people."""
-        _print(f"Error: {text}", style="red")
+        self._write(f"Error: {text}\n", fg="red")
+
+    def _write(self, text: str, **style: Any) -> None:
+        """Text on stderr; a closed or full one ends no command."""
+        with suppress(OSError):
+            typer.secho(CLEAR * self.terminal + text, nl=False, err=True, **style)
 
     def result(self, text: str) -> None:
         """A line of the result, for people."""
         if not self.as_json:
-            _console().print(text, **PLAIN)
+            typer.echo(text)
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A table of the result, for people."""
-        if self.as_json:
-            return
-        from rich.box import SIMPLE_HEAD
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for i, name in enumerate(columns):
-            table.add_column(Text(shown(name, 24)), justify="left" if i == 0 else "right")
-        for row in rows:
-            table.add_row(*(Text(shown(cell, 40)) for cell in row))
-        _console().print(Text(f"\n{title}"), style="bold", soft_wrap=True)
-        _console().print(table)
+        cells = [[shown(cell, 30) for cell in row] for row in (columns, *rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        self.result(f"\n{title}")
+        for first, *others in cells:
+            numbers = (f"{c:>{width}}" for c, width in zip(others, widths[1:], strict=True))
+            self.result("  ".join([f"  {first:{widths[0]}}", *numbers]))
 
     def answer(self, record: dict[str, Any]) -> None:
         """The result, for programs."""
@@ -114,81 +119,35 @@ class Screen:
         raise typer.Exit(int(code))
 
     @contextmanager
-    def working(self, title: str, total: float | None = None) -> Iterator["Progress"]:
-        """Progress on stderr: on a terminal a bar that appears after two seconds and vanishes at
-        the end; elsewhere a line after 2, 4, 8, ... seconds.
+    def working(self, title: str) -> Iterator[None]:
+        """Show `note` on stderr: on a terminal in a line that vanishes at the end, elsewhere in a
+        line after 2, 4, 8, ... seconds.
         """
-        progress = Progress(title, self.silent)
-        if self.silent:
-            yield progress
-            return
-        if sys.stderr.isatty():
-            from rich import progress as rich
+        done, start = threading.Event(), time.monotonic()
+        self.title, self.note = title, ""
 
-            texts = (rich.TextColumn(f"{{task.{text}}}", markup=False) for text in BAR_TEXTS)
-            columns = rich.SpinnerColumn(), rich.BarColumn(), rich.TimeElapsedColumn(), *texts
-            progress.bar = rich.Progress(*columns, console=_console(stderr=True), transient=True)
-            progress.bar.add_task(title, total=total, note="")
-        thread = threading.Thread(target=progress.show, daemon=True)
-        thread.start()
-        try:
-            yield progress
-        finally:
-            progress.done.set()
-            thread.join()
-            if progress.bar is not None:
-                progress.bar.stop()
+        def show() -> None:
+            wait = SHOWN_AFTER
+            while not done.wait(wait):
+                text = (
+                    f"{title}: {time.monotonic() - start:.0f} s{', ' * bool(self.note)}{self.note}"
+                )
+                if self.terminal:
+                    self._write(shorten(text, shutil.get_terminal_size().columns - 1))
+                else:
+                    self.say(text)
+                wait = 0.2 if self.terminal else 2 * wait
+            self._write("")
 
-
-class Progress:
-    """What is done so far."""
-
-    bar: Any = None
-
-    def __init__(self, title: str, silent: bool) -> None:
-        self.title, self.silent, self.note = title, silent, ""
-        self.done, self.start = threading.Event(), time.monotonic()
-
-    def at(self, completed: float, note: str, total: float | None = None) -> None:
-        """So far, and of how much, where that has become known."""
-        self.note = note
-        if self.bar is not None:
-            known = {} if total is None else {"total": total}
-            self.bar.update(self.bar.task_ids[0], completed=completed, note=note, **known)
-
-    def line(self, text: str) -> None:
-        """A line that stays."""
+        thread = threading.Thread(target=show, daemon=True)
         if not self.silent:
-            _print(text, None if self.bar is None else self.bar.console)
-
-    def show(self) -> None:
-        """Start the bar, or print lines, until the work is done."""
-        wait = SHOWN_AFTER
-        while not self.done.wait(wait):
-            if self.bar is not None:
-                self.bar.start()
-                return
-            note = f", {self.note}" * bool(self.note)
-            self.line(f"{self.title}: {time.monotonic() - self.start:.0f} s{note}")
-            wait *= 2
-
-
-PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
-"""Nothing is read as rich's markup, and lines are left to the terminal."""
-
-BAR_TEXTS = ("description", "fields[note]")
-
-
-def _console(stderr: bool = False) -> Any:
-    from rich.console import Console
-
-    return Console(stderr=stderr)
-
-
-def _print(text: str, console: Any = None, style: str | None = None) -> None:
-    """A line on stderr; a closed or full one ends no command."""
-    with suppress(OSError):
-        (console or _console(stderr=True)).print(text, style=style, **PLAIN)
+            thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            if not self.silent:
+                thread.join()
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -319,8 +278,9 @@ def text_style(given: Sequence[str] | None) -> Any:
     found: dict[str, Any] = {"missing": ()}
     for pair in given or ():
         name, _, value = pair.partition("=")
+        value = "\t" if value in ("tab", "\\t") else value
         valid = {
-            "delimiter": len(value.encode(errors="replace")) == 1 or value in ("tab", "\\t"),
+            "delimiter": len(value.encode(errors="replace")) == 1,
             "decimal": value in (".", ","),
             "encoding": _is_codec(value),
             "header": value in ("yes", "no"),
@@ -334,8 +294,6 @@ def text_style(given: Sequence[str] | None) -> Any:
             )
         if name == "missing":
             found["missing"] = (*found["missing"], value)
-        elif name == "delimiter":
-            found[name] = "\t" if len(value) > 1 else value
         else:
             found[name] = value == "yes" if name == "header" else value
     return TextStyle(**found)

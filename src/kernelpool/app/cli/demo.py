@@ -20,8 +20,7 @@ from sklearn.svm import SVC
 from ... import PooledClassifier, SharedKernelClassifier, save
 from ...datasets import make_clouds
 
-FOLDER, N_KERNELS = "kernelpool-demo", (8, 12, 16)
-SHARING = {0: "separate mixtures", 0.5: "", 1: "fully shared, PRBF"}
+FOLDER = "kernelpool-demo"
 MEASURES = "mean radius", "mean texture", "mean smoothness", "mean concavity", "mean symmetry"
 NEW_TUMORS = """id,mean radius,mean texture,mean smoothness,mean concavity,mean symmetry,size
 A,12.1,17.9,0.092,0.044,0.174,small
@@ -60,14 +59,6 @@ def run(folder: str) -> None:
         proba = model.fit(x, y).predict_proba(x_test)
         error = 100 * np.mean(model.classes_[proba.argmax(axis=1)] != y_test)
         print(f"{name:34}{error:12.2f}{log_loss(y_test, proba):12.3f}", flush=True)
-    print("\nOne network of spherical kernels, by how far classes share them: error in percent\n")
-    print(f"{'':34}" + "".join(f"{n:>4} kernels" for n in N_KERNELS))
-    for sharing, note in SHARING.items():
-        networks = (
-            SharedKernelClassifier.prbf(n, sharing=sharing, random_state=0) for n in N_KERNELS
-        )
-        errors = [100 * (1 - network.fit(x, y).score(x_test, y_test)) for network in networks]
-        print(f"sharing={sharing} {note:24}" + "".join(f"{error:12.2f}" for error in errors))
     print(NEXT.format(folder))
     _write(Path(folder), x, y, x_test, y_test)
 

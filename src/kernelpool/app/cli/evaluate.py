@@ -20,7 +20,7 @@ from ...inspection import (
 )
 from ...text import listed, percent, plural, shown
 from ..readers.files import Source
-from ..readers.table import Rows, check_columns, codes_of
+from ..readers.table import Rows
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free, placed
 from .model import LoadedModel, load_model
@@ -93,11 +93,7 @@ def _evaluated(
     if target is None:
         what = "does not name the column of the classes: pass --target."
         raise CommandError(Exit.USAGE, f"{shown(loaded.path, 200)} {what}")
-    for batch, table in loaded.tables(source, screen, "Evaluating by", (target,)):
-        check_columns([target], source, "for the target")
-        if batch.first_row == 1 and loaded.kinds is not None:
-            loaded.warn_if_fitted(table, screen)
-        codes = codes_of(batch, target, loaded.classes)
+    for _, table, codes in loaded.labeled(source, target, screen, "Evaluating by"):
         probability, _, decision = loaded.predictions(table, with_score=False)
         metrics += Metrics.of(codes, probability, decision=decision)
         if keep:

@@ -13,8 +13,8 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,7 +46,7 @@ from ..readers.table import (
     table_of,
 )
 from . import console as o
-from .console import CommandError, Exit, Progress, Screen, check_free, placed
+from .console import CommandError, Exit, Screen, check_free, placed
 from .evaluate import baseline, check_report, write_page
 
 IN_MEMORY = 256_000_000
@@ -324,13 +324,14 @@ class FitJob:
         """With a progress bar; what goes wrong is reported as the command line does."""
         name, parameters = type(model).__name__, model.get_params(deep=False)
         with (
-            self.screen.working(title, parameters.get("max_iter")) as progress,
+            self.screen.working(title),
             warnings.catch_warnings(record=True) as caught,
         ):
             warnings.simplefilter("always")
             if "callback" in parameters:
                 pool = isinstance(model, PooledClassifier)
-                model.set_params(callback=(_watch_pool if pool else _watch_sweeps)(progress))
+                watch = _watch_pool if pool else _watch_sweeps
+                model.set_params(callback=watch(self.screen))
             try:
                 model.fit(x, y)
             except TableError:  # of rows that are read while they are fitted
@@ -399,13 +400,13 @@ class FitJob:
 
     def record(self) -> dict[str, Any]:
         """For programs."""
-        settings, members = self.model.get_params(deep=False), None
+        members = None
         if isinstance(self.model, PooledClassifier):
             pairs = zip(self.model.members_, self.model.weights_.tolist(), strict=True)
             members = [{"name": name, "weight": weight} for name, weight in pairs]
         return {
             "estimator": type(self.model).__name__,
-            "settings": {n: v for n, v in settings.items() if n not in NOT_SETTABLE},
+            "settings": settings_of(self.model),
             "members": members,
             "n_rows": self.n_rows,
             "n_features": len(self.rows.kinds),
@@ -489,27 +490,24 @@ class LargeJob(FitJob):
             yield table.filter(~out)
 
 
-def _watch_pool(progress: Progress) -> Callable[[Any], None]:
+def _watch_pool(screen: Screen) -> Callable[[Any], None]:
     """A line for every member that was tried, and what is left."""
-    tried = 0
 
     def watch(info: Any) -> None:
-        nonlocal tried
-        tried += 1
         loss = f"log-loss {info.loss:.4f}, " if np.isfinite(info.loss) else ""
         pool = f"; pool {info.pool_loss:.4f}" if info.outcome == "kept" else ""
         outcome = f"{loss}{info.outcome}, {info.seconds:.1f} s{pool}"
-        progress.line(f"{progress.title} {info.name}: {outcome}; {len(info.left) or 'none'} left")
-        progress.at(tried, ", ".join(info.left[:1]), total=tried + len(info.left))
+        screen.say(f"{screen.title} {info.name}: {outcome}; {len(info.left) or 'none'} left")
+        screen.note = ", ".join(info.left[:1])
 
     return watch
 
 
-def _watch_sweeps(progress: Progress) -> Callable[[Any], bool]:
-    """Every sweep on a progress bar; never stops the fit."""
+def _watch_sweeps(screen: Screen) -> Callable[[Any], bool]:
+    """The sweeps of one network; never stops the fit."""
 
     def watch(info: Any) -> bool:
-        progress.at(info.sweep, f"sweep {info.sweep}, objective {info.objective:.4f}")
+        screen.note = f"sweep {info.sweep}, objective {info.objective:.4f}"
         return False
 
     return watch
@@ -545,47 +543,31 @@ def _saved(job: FitJob, path: str, force: bool, screen: Screen) -> str:
 
 
 def make_estimator(name: str, settings: Sequence[str], seed: int) -> Any:
-    """The estimator that `--model` and `--set` ask for."""
+    """The estimator that `--model` and `--set` ask for; values are JSON, or words."""
     if name not in MODELS:
         raise CommandError(
             Exit.USAGE,
             f"--model {quoted(name)} is not known{did_you_mean(name, list(MODELS))} There are "
             f"{', '.join(MODELS)}.",
         )
-    known = parameters_of(MODELS[name])
+    estimator = MODELS[name](random_state=seed)
+    known = settings_of(estimator)
     defaults = ", ".join(f"{key}={json.dumps(plain(value))}" for key, value in known.items())
-    if "help" in settings:
-        raise CommandError(Exit.USAGE, f"--model {name}: settings and their defaults: {defaults}.")
-    given = dict(map(parse_setting, settings))
-    unknown = [key for key in given if key not in known]
-    if unknown:
-        raise CommandError(
-            Exit.USAGE,
-            f"--model {name} has no setting {quoted(unknown[0])}"
-            f"{did_you_mean(unknown[0], list(known))} Settings and their defaults: {defaults}.",
-        )
-    return MODELS[name](random_state=seed, **given)
+    for text in settings:
+        key, _, value = text.partition("=")
+        if key not in known or key == text:
+            raise CommandError(
+                Exit.USAGE,
+                f"--set {quoted(text)}: expected NAME=VALUE{did_you_mean(key, list(known))} "
+                f"Settings of --model {name}, and their defaults: {defaults}.",
+            )
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
+        estimator.set_params(**{key: value})
+    return estimator
 
 
-def parameters_of(make: Callable[..., Any]) -> dict[str, Any]:
-    """The settings of an estimator with their defaults."""
-    found = dict(signature(make).parameters)
-    if any(p.kind == Parameter.VAR_KEYWORD for p in found.values()):  # auto(**parameters)
-        found |= dict(signature(SharedKernelClassifier).parameters)
-    several = Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL
-    names = sorted(n for n, p in found.items() if p.kind not in several and n not in NOT_SETTABLE)
-    return {name: found[name].default for name in names}
-
-
-def parse_setting(text: str) -> tuple[str, Any]:
-    """`name=value` of `--set`; the value is JSON, or a word."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise CommandError(
-            Exit.USAGE,
-            f"--set takes name=value, such as --set max_iter=500, or help; got {quoted(text)}.",
-        )
-    try:
-        return name, json.loads(value)
-    except (ValueError, RecursionError):
-        return name, value
+def settings_of(estimator: Any) -> dict[str, Any]:
+    """Parameters that `--set` sets, with their values."""
+    given = estimator.get_params(deep=False)
+    return {name: value for name, value in given.items() if name not in NOT_SETTABLE}

@@ -94,7 +94,7 @@ class LoadedModel:
         kinds, n_rows, counts = None, 0, (Counter[str](), Counter[str]())
         columns = getattr(self.model, "columns_", None)  # other estimators have none
         self.n_incomplete = 0
-        with screen.working(f"{title} {source.label}") as bar:
+        with screen.working(f"{title} {source.label}"):
             for batch in source.batches():
                 kinds = kinds or self._kinds_in(source, {*skip, self.target}, screen)
                 table, unreadable = table_of(batch, kinds, source.style)
@@ -103,7 +103,7 @@ class LoadedModel:
                     counts[1].update({k: n for k, n in columns.unknown(table).items() if n})
                 self.n_incomplete += len(table) - len(table.drop_null())
                 n_rows += len(table)
-                bar.at(0, plural(n_rows, "row"))
+                screen.note = plural(n_rows, "row")
                 yield batch, table if self.kinds is not None else np.column_stack(table.columns)
         if not n_rows:
             self._kinds_in(source, {*skip, self.target}, screen)
@@ -142,6 +142,26 @@ class LoadedModel:
             screen.say(f"{source.label}: the model does not use {listed(extra, 8)}.")
         return self.kinds
 
+    def labeled(
+        self,
+        source: Source,
+        target: str | None,
+        screen: Screen,
+        title: str,
+        keep: tuple[str, ...] = (),
+    ) -> Iterator[tuple[Batch, Any, np.ndarray]]:
+        """The same with codes of the classes, all -1 where the source has no column of them."""
+        column = target or self.target
+        for batch, table in self.tables(source, screen, title, (*keep, column)):
+            check_columns(keep, source, "to show")
+            check_columns([target] if target else [], source, "for the target")
+            if batch.first_row == 1 and self.summary.get("fingerprint") == fingerprint(table):
+                screen.warn("the model was fitted to these first rows: errors on them are too low.")
+            codes = np.full(len(table), -1)
+            if column in source.names:
+                codes = codes_of(batch, str(column), self.classes)
+            yield batch, table, codes
+
     def read(
         self, source: Source, target: str | None, screen: Screen, keep: tuple[str, ...] = ()
     ) -> Rows:
@@ -151,22 +171,13 @@ class LoadedModel:
         if self.kinds is None:
             what = "was fitted without names of columns"
             raise CommandError(Exit.MODEL, f"{shown(self.path, 200)} {what}.")
-        found = list(self.tables(source, screen, "Reading", (*keep, target)))
-        batches, column = [batch for batch, _ in found], target or self.target
-        check_columns([*keep, *([target] if target else [])], source, "to show")
-        table = pa.concat_tables([part for _, part in found]).combine_chunks()
-        self.warn_if_fitted(table, screen)
-        codes = np.full(len(table), -1)
-        if column in source.names:
-            codes = np.concatenate([codes_of(batch, column, self.classes) for batch in batches])
-        y: Any = np.where(codes < 0, None, self.classes.astype(object)[codes])
-        ids = row_ids(batches, keep, len(y))
-        return Rows(table, y, self.kinds, column or "", source.label, ids)
-
-    def warn_if_fitted(self, table: Any, screen: Screen) -> None:
-        """Errors are too low on the rows of the fit; their first ones are known again."""
-        if self.summary.get("fingerprint") == fingerprint(table):
-            screen.warn("the model was fitted to these first rows: errors on them are too low.")
+        batches, tables, codes = zip(
+            *self.labeled(source, target, screen, "Reading", keep), strict=True
+        )
+        labels = np.array([*self.classes.tolist(), None], object)
+        table, y = pa.concat_tables(tables).combine_chunks(), labels[np.concatenate(codes)]
+        column, ids = target or self.target or "", row_ids(batches, keep, len(y))
+        return Rows(table, y, self.kinds, column, source.label, ids)
 
     # -- predictions -------------------------------------------------------------------------------
 

@@ -189,10 +189,8 @@ def table_of(
 
 def fingerprint(table: Any) -> str:
     """Of the first rows, however the source is cut into batches."""
-    mark = blake2b(digest_size=16)
-    for name, column in zip(table.column_names, table.slice(0, MARKED).columns, strict=True):
-        mark.update(f"{name}\0{column.to_pylist()}\0".encode(errors="backslashreplace"))
-    return mark.hexdigest()
+    cells = table[:MARKED].tolist() if hasattr(table, "tolist") else table[:MARKED].to_pydict()
+    return blake2b(repr(cells).encode(errors="backslashreplace"), digest_size=16).hexdigest()
 
 
 # -- labels ----------------------------------------------------------------------------------------
@@ -344,11 +342,10 @@ def read_rows(
 def row_ids(batches: Sequence[Batch], keep: Sequence[str], n_rows: int) -> np.ndarray:
     """Numbers of rows from 1, with the cells of columns that identify rows."""
     numbers = np.arange(1, n_rows + 1)
-    if not keep:
-        return numbers
     columns = [[str(v) for batch in batches for v in batch.rows.column(name)] for name in keep]
     cells = zip(numbers, *columns, strict=True)
-    return np.array([f"{number} ({', '.join(row)})" for number, *row in cells], object)
+    named = [f"{number} ({', '.join(row)})" for number, *row in cells]
+    return np.array(named, object) if keep else numbers
 
 
 def feature_names(source: Source, target: str | None, drop: Sequence[str]) -> list[str]:
