@@ -7,6 +7,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def folder_of_the_demo(request, tmp_path, monkeypatch):
+    """Write the tables of the demo, and run the README there."""
     if Path(request.node.path).name == "README.md":
         from kernelpool.app.cli.demo import write_tables
 

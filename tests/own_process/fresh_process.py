@@ -8,8 +8,7 @@ import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import kernelpool
-from kernelpool.rows import ArrayRows
-from kernelpool.rows import threads as rows_threads
+from kernelpool.rows import ArrayRows, in_memory
 from kernelpool.starts import kmeans
 from kernelpool.starts.sample import ClassSample
 
@@ -62,9 +61,9 @@ def test_blas_gets_its_threads_back():
 
 def test_threads_follow_the_limit_of_blas():
     with threadpool_limits(1, user_api="blas"):
-        assert rows_threads.n_threads_for(None) == 1
-    assert rows_threads.n_threads_for(3) == 3
-    assert rows_threads.n_threads_for(-1) >= 1
+        assert in_memory.n_threads_for(None) == 1
+    assert in_memory.n_threads_for(3) == 3
+    assert in_memory.n_threads_for(-1) >= 1
 
 
 def test_a_hold_of_others_that_ends_first_is_not_brought_back():
@@ -73,11 +72,11 @@ def test_a_hold_of_others_that_ends_first_is_not_brought_back():
     """
     before = numpys_threads()
     others = threadpool_limits(1, user_api="blas")
-    with rows_threads.one_blas_thread():
+    with in_memory.one_blas_thread():
         others.restore_original_limits()
     assert numpys_threads() == before
     others = threadpool_limits(1, user_api="blas")
-    with rows_threads.one_blas_thread():
+    with in_memory.one_blas_thread():
         pass
     others.restore_original_limits()
     assert numpys_threads() == before

@@ -346,7 +346,8 @@ def _check_numbers(arrays: dict[str, np.ndarray]) -> None:
     Histories, and the trials of a pool (a member may have failed), may have gaps.
     """
     for name, array in arrays.items():
-        if array.dtype.kind == "f" and not name.endswith(("history", "trials")):
+        may_lack = name.endswith("history") or "/trials/" in name
+        if array.dtype.kind == "f" and not may_lack:
             largest = math.sqrt(np.finfo(array.dtype).max) / 1e4
             if not ((np.abs(array) <= largest) | (array == -np.inf)).all():
                 raise ModelFileError(
