@@ -318,7 +318,7 @@ def test_where_words_are_not_taken_one_sentence_says_so():
         SharedKernelClassifier(categorical_features=[1]).fit(torch.zeros((50, 2)), y)
     with pytest.raises(
         KernelpoolError,
-        match="Column 'town' of X holds categories, and the model takes it for numbers",
+        match=r"Column 'town' of X must hold numbers; row 0 holds .*categorical_features",
     ):
         SharedKernelClassifier(categorical_features=None).fit(table, y)
 

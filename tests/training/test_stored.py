@@ -200,7 +200,7 @@ def test_refusals(module_blobs, tmp_path):
         (array_batches(x, y)[0], y, "bring their labels and weights along"),
         (tmp_path / "none.parquet", "label", "no such file"),
         ([(x, y), (x[:, :2], y)], None, "A batch of X has 2 features; the first one has 3"),
-        ([(x, y), (x[:1] + np.inf, y[:1])], None, "infinity in 3 cells"),
+        ([(x, y), (x[:1] + np.inf, y[:1])], None, "Input X contains infinity"),
         ([(x, y[:5])], None, "Batch 1: 300 rows of X and 5 of y"),
         ([(x, y, -y)], None, "Batch 1: sample_weight must hold finite numbers, none negative"),
         (iter([]), None, "X has 0 rows"),

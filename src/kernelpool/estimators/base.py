@@ -28,7 +28,6 @@ from ..inspection.explanation import Explanation, explain
 from ..inspection.notebook import NotebookMixin
 from ..rows import Block, Rows, as_rows
 from ..tables.columns import Columns
-from ..training.monitor import FitMonitor, SklearnCallbacks
 from ..training.prepare import class_prior_for, labeled_source, query_rows
 
 Transform = Callable[..., Array]
@@ -70,27 +69,6 @@ def _n_right(block: Block, function: Callable[..., Array], *params: Any) -> np.n
         codes == -1, 0.0, 1.0 if block.weight is None else np.asarray(block.weight, np.float64)
     )
     return np.array([weight @ (answer == codes), weight.sum()])
-
-
-def fit_monitor(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    attributes: Callable[[dict[str, Any]], dict[str, Any]] = dict,
-) -> FitMonitor:
-    """What listens to a fit of this estimator.
-
-    `attributes(parameters)` makes the attributes of an estimator that stops now, for the callbacks
-    of scikit-learn.
-    """
-    return FitMonitor(
-        type(estimator).__name__,
-        max_iter=estimator.max_iter,
-        verbose=estimator.verbose,
-        callback=estimator.callback,
-        sklearn_callbacks=SklearnCallbacks(estimator, X, y, sample_weight, attributes),
-    )
 
 
 class Estimator(NotebookMixin, BaseEstimator):  # type: ignore[misc]

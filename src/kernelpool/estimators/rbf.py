@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..errors import KernelpoolError
 from ..inspection.describe import Description, Pool, classes_text, features_text
 from ..text import plural
-from ..training.monitor import Progress
+from ..training.monitor import print_sweep
 from ..training.prepare import given_weights, labeled
-from ..training.rbf import RIDGES, WIDTHS, RBFNetwork, fit_rbf
+from ..training.rbf import RBFNetwork, fit_rbf
 from .tabular import FittedTabular, TabularClassifier
 
 
@@ -59,7 +59,7 @@ class RBFNetworkClassifier(TabularClassifier):
     random_state : int, RandomState instance or None, default=None
         Seed of the centers.
     verbose : int, default=0
-        1 shows progress, 2 a line for each setting.
+        1 prints a line every ten settings, 2 a line for each.
 
     Attributes
     ----------
@@ -195,24 +195,22 @@ class RBFNetworkClassifier(TabularClassifier):
         if X_val is not None:
             z, codes = self._validation_data(X_val, y_val, shared)
             validation = z, codes, given_weights(z, sample_weight_val)
-        n_settings = len(WIDTHS) * len(RIDGES)
-        with Progress(self.verbose, 1, n_settings, type(self).__name__) as progress:
-            progress.start(0)
-            network = fit_rbf(
-                labeled(data.rows),
-                len(data.classes),
-                n_kernels=self.n_kernels,
-                init=self.init,
-                width=self.width,
-                ridge=self.ridge,
-                max_features=self.max_features,
-                metric=self.metric is not None,
-                standardize=self.standardize,
-                n_numbers=sum(not n for n in shared["columns"].levels),
-                seed=check_random_state(self.random_state).randint(2**31),
-                validation=validation,
-                on_setting=lambda n, loss: progress.sweep(n, -loss, float("nan")),
-            )
+        name = type(self).__name__
+        network = fit_rbf(
+            labeled(data.rows),
+            len(data.classes),
+            n_kernels=self.n_kernels,
+            init=self.init,
+            width=self.width,
+            ridge=self.ridge,
+            max_features=self.max_features,
+            metric=self.metric is not None,
+            standardize=self.standardize,
+            n_numbers=sum(not n for n in shared["columns"].levels),
+            seed=check_random_state(self.random_state).randint(2**31),
+            validation=validation,
+            on_setting=lambda n, loss: print_sweep(self.verbose, name, n, -loss, float("nan")),
+        )
         self._fitted = FittedRBF(**shared, **vars(network))
         return self
 

@@ -36,7 +36,13 @@ from ..text import plural
 from ..training.auto import choose_settings
 from ..training.conditional import fit_discriminative
 from ..training.folds import rows_apart
-from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
+from ..training.monitor import (
+    CallbackSupportMixin,
+    FitMonitor,
+    SweepInfo,
+    warn_if_unfinished,
+    with_callbacks,
+)
 from ..training.prepare import (
     TrainingData,
     check_columns,
@@ -72,7 +78,7 @@ from ..training.stream import (
     resume,
     stream_classes,
 )
-from .base import DensityClassifier, RowFunction, fit_monitor, log_softmax
+from .base import DensityClassifier, RowFunction, log_softmax
 
 CLOSED = 1e-8
 """Sharing at or below this is none."""
@@ -161,8 +167,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         Threads. None takes as many as BLAS may, which joblib, threadpoolctl and the environment
         control; -1 all cores. The results do not depend on it.
     verbose : int, default=0
-        1 shows a progress bar where `rich` is installed and a line every ten sweeps otherwise, 2 a
-        line each sweep.
+        1 prints a line every ten sweeps, 2 a line each sweep.
     callback : callable or None, default=None
         Called after each sweep with a `SweepInfo`; a true answer ends the fit with the parameters
         reached. scikit-learn's own callbacks (`set_callbacks`, from 1.9) are honored too.
@@ -389,7 +394,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 selection = self._fitted.selection
             elif settings.has_auto:
                 settings, selection, interrupted = choose_settings(settings, data, self._report)
-            monitor = fit_monitor(self, X, y, sample_weight, self._as_if_stopped)
+            monitor = FitMonitor(self, X, y, sample_weight, self._as_if_stopped)
             fitted, run, dropped = fit_shared_kernel(data, settings, monitor)
             fitted, stopped = replace(fitted, selection=selection), False
             if self._warm:
@@ -562,7 +567,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             class_prior=before.class_prior,
             start=Start(),
         )
-        monitor = fit_monitor(self, X, y, sample_weight, self._as_if_stopped)
+        monitor = FitMonitor(self, X, y, sample_weight, self._as_if_stopped)
         with named_features(data.columns):
             fitted, run, _ = split_by_class(data, settings, before, anchor, monitor)
         model = copy(self)

@@ -1,13 +1,12 @@
-"""What is told of a fit while it runs: the user's callback, scikit-learn's callbacks, and a
-progress bar.
+"""Reports of a fit while it runs: the user's callback, scikit-learn's callbacks, and lines on the
+screen.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from ..em import Fit, Outcome
 from ..errors import UnfinishedWarning, warn
@@ -15,9 +14,9 @@ from ..errors import UnfinishedWarning, warn
 __all__ = [
     "CallbackSupportMixin",
     "FitMonitor",
-    "Progress",
-    "SklearnCallbacks",
     "SweepInfo",
+    "print_sweep",
+    "warn_if_unfinished",
     "with_callbacks",
 ]
 
@@ -39,7 +38,7 @@ OnSweep = Callable[[Fit[Any]], bool]
 
 @dataclass(frozen=True)
 class SweepInfo:
-    """What a callback is told after each sweep.
+    """What a callback gets after each sweep.
 
     Attributes
     ----------
@@ -62,146 +61,42 @@ class SweepInfo:
     parameters: dict[str, Any]
 
 
-class Progress:
-    """Lines on the screen while EM runs: a bar where rich is installed, plain lines otherwise,
-    nothing when not verbose.
-    """
-
-    def __init__(self, verbose: int, n_starts: int, max_iter: int, title: str) -> None:
-        self.verbose, self.n_starts, self.max_iter, self.title = verbose, n_starts, max_iter, title
-        self._bar: Any = None
-        self._task: Any = None
-
-    def __enter__(self) -> Self:
-        if self.verbose:
-            try:
-                from rich.progress import (
-                    BarColumn,
-                    MofNCompleteColumn,
-                    Progress,
-                    TextColumn,
-                    TimeElapsedColumn,
-                )
-            except ImportError:
-                return self
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("sweeps"),
-            )
-            self._bar = Progress(*columns, TextColumn("{task.fields[note]}"), TimeElapsedColumn())
-            self._bar.start()
-        return self
-
-    def start(self, index: int) -> None:
-        """A new start begins."""
-        self._index = index
-        if self._bar is not None:
-            name = self.title if self.n_starts == 1 else f"{self.title} {index + 1}/{self.n_starts}"
-            self._task = self._bar.add_task(name, total=self.max_iter, note="")
-
-    def sweep(self, n_sweeps: int, objective: float, change: float) -> None:
-        """One more sweep is done."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=n_sweeps, note=f"objective {objective:.6f}")
-        elif self.verbose and (self.verbose > 1 or n_sweeps % 10 == 0):
-            print(
-                f"{self.title} {self._index + 1}/{self.n_starts}: sweep {n_sweeps}, objective "
-                f"{objective:.6f} ({change:+.1e})"
-            )
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+def print_sweep(verbose: int, title: str, n_sweeps: int, objective: float, change: float) -> None:
+    """One line every ten sweeps, or each sweep with `verbose` above 1; none with 0."""
+    if verbose > 1 or (verbose and n_sweeps % 10 == 0):
+        print(f"{title}: sweep {n_sweeps}, objective {objective:.6f} ({change:+.1e})")
 
 
-class SklearnCallbacks:
-    """scikit-learn's callbacks of one call to `fit`, which want to know the estimator and its data.
+class FitMonitor:
+    """Reports each sweep: to the user's callback, to scikit-learn's callbacks, and on the screen.
+
+    A training opens it by `fitting`, which says how parameters are described, and each start by
+    `start`.
 
     Parameters
     ----------
-    estimator : estimator
-        Whose callbacks are to be called.
+    estimator : estimator, default=None
+        The one whose `verbose`, `callback` and callbacks of scikit-learn apply; None for no
+        reports.
     X, y, sample_weight : array-like
         As passed to its `fit`.
-    fitted_attributes : callable
+    attributes : callable
         Makes the attributes of an estimator that stops now of the parameters in training.
     """
 
     def __init__(
         self,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        fitted_attributes: Callable[[dict[str, Any]], dict[str, Any]],
+        estimator: Any = None,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        attributes: Callable[[dict[str, Any]], dict[str, Any]] = dict,
     ) -> None:
-        self._new_context = getattr(estimator, "_init_callback_context", None)
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        self._kwargs = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
-        self._fitted_attributes = fitted_attributes
-        self._fit: Any = None
-        self._start: Any = None
-
-    @contextmanager
-    def fitting(self, n_starts: int) -> Iterator[None]:
-        """The fit begins, and ends unless there is an error."""
-        if self._new_context is None:
-            yield
-            return
-        self._fit = self._new_context(max_subtasks=n_starts)
-        self._fit.call_on_fit_task_begin(**self._kwargs)
-        yield
-        self._fit.call_on_fit_task_end(**self._kwargs)
-
-    @contextmanager
-    def start(self) -> Iterator[None]:
-        """A start begins, and ends unless there is an error."""
-        if self._fit is None:
-            yield
-            return
-        self._start = self._fit.subcontext(task_name="start", max_subtasks=None)
-        self._start.call_on_fit_task_begin(**self._kwargs)
-        yield
-        self._start.call_on_fit_task_end(**self._kwargs)
-
-    def sweep(self, parameters: Callable[[], dict[str, Any]]) -> bool:
-        """A sweep is done; true if a callback asks to stop."""
-        if self._start is None:
-            return False
-        context = self._start.subcontext(task_name="sweep")
-        context.call_on_fit_task_begin(**self._kwargs)
-        attributes = lambda: self._fitted_attributes(parameters())  # noqa: E731 (made only if a callback asks)
-        return bool(
-            context.call_on_fit_task_end(**self._kwargs, reconstruction_attributes=attributes)
-        )
-
-
-class FitMonitor:
-    """Tells of each sweep: to the user's callback, to scikit-learn's callbacks, and on the screen.
-
-    A training opens it by `fitting`, which says how parameters are described, and each start by
-    `start`.
-    """
-
-    def __init__(
-        self,
-        title: str,
-        *,
-        max_iter: int,
-        verbose: int = 0,
-        callback: Callable[[SweepInfo], Any] | None = None,
-        sklearn_callbacks: SklearnCallbacks | None = None,
-    ) -> None:
-        self.title, self.max_iter, self.verbose = title, max_iter, verbose
-        self._callback, self._sklearn = callback, sklearn_callbacks
-        self._progress: Progress
+        self._task_kwargs = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+        self._estimator, self._attributes = estimator, attributes
+        self._context: Any = None
+        """Of scikit-learn's callbacks."""
 
     @contextmanager
     def fitting(
@@ -218,35 +113,51 @@ class FitMonitor:
         `log_volume`.
         """
         self._parameters, self._constants, self._log_volume = parameters, constants, log_volume
-        tasks = nullcontext() if self._sklearn is None else self._sklearn.fitting(n_starts)
-        with tasks, Progress(self.verbose, n_starts, self.max_iter, self.title) as self._progress:
+        self._n_starts = n_starts
+        new_context = getattr(self._estimator, "_init_callback_context", None)
+        if new_context is not None:
+            self._context = new_context(max_subtasks=n_starts)
+        with self._task(self._context):
             yield
 
     @contextmanager
     def start(self, index: int) -> Iterator[OnSweep]:
         """A start begins; what is given is to be called after each of its sweeps."""
-        self._progress.start(index)
-        task: AbstractContextManager[None] = (
-            nullcontext() if self._sklearn is None else self._sklearn.start()
-        )
-        with task:
-            yield partial(self._sweep, index)
+        context = self._context
+        if context is not None:
+            context = context.subcontext(task_name="start", max_subtasks=None)
+        with self._task(context):
+            yield partial(self._sweep, index, context)
 
-    def _sweep(self, index: int, fit: Fit[Any]) -> bool:
-        objective = fit.objective - self._log_volume
-        self._progress.sweep(fit.n_sweeps, objective, fit.change)
-        stop = False
-        if self._callback is not None:
-            stop = bool(
-                self._callback(
-                    SweepInfo(
-                        index, fit.n_sweeps, objective, fit.change, self._parameters(fit.params)
-                    )
-                )
+    @contextmanager
+    def _task(self, context: Any) -> Iterator[None]:
+        """A task of scikit-learn's callbacks, which ends unless there is an error."""
+        if context is None:
+            yield
+            return
+        context.call_on_fit_task_begin(**self._task_kwargs)
+        yield
+        context.call_on_fit_task_end(**self._task_kwargs)
+
+    def _sweep(self, index: int, context: Any, fit: Fit[Any]) -> bool:
+        estimator, objective, stop = self._estimator, fit.objective - self._log_volume, False
+        if estimator is None:
+            return False
+        title = f"{type(estimator).__name__} {index + 1}/{self._n_starts}"
+        print_sweep(estimator.verbose, title, fit.n_sweeps, objective, fit.change)
+        parameters = partial(self._parameters, fit.params)
+        if estimator.callback is not None:
+            info = SweepInfo(index, fit.n_sweeps, objective, fit.change, parameters())
+            stop = bool(estimator.callback(info))
+        if context is not None:
+            task = context.subcontext(task_name="sweep")
+            task.call_on_fit_task_begin(**self._task_kwargs)
+            # made only if a callback asks
+            attributes = lambda: self._attributes({**parameters(), **self._constants})  # noqa: E731
+            stop |= task.call_on_fit_task_end(
+                **self._task_kwargs, reconstruction_attributes=attributes
             )
-        if self._sklearn is not None:
-            stop |= self._sklearn.sweep(lambda: {**self._parameters(fit.params), **self._constants})
-        return stop
+        return bool(stop)
 
 
 def warn_if_unfinished(fit: Fit[Any], max_iter: int, fell: str | None = None) -> None:

@@ -30,6 +30,7 @@ from ..arrays import (
     is_lazy_frame,
     is_numpy_array,
     is_source,
+    is_table,
     is_writeable_array,
     lives_elsewhere,
     map_column,
@@ -158,7 +159,7 @@ def training_data(
         if given is not None and not isinstance(given, str) and len(given):
             raise KernelpoolError(
                 f"categorical_features={given!r} needs rows in NumPy or a table; encode the "
-                f"categories first, or leave it out."
+                "categories first, or leave it out."
             )
         check_elsewhere(name, X)
         columns = Columns((None,) * X.shape[1], None if names is None else tuple(names))
@@ -231,17 +232,18 @@ def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]
     estimator may be fitted.
     """
     fitted = estimator.__sklearn_is_fitted__()
-    columns = estimator.columns_ if fitted else Columns.learn(X, estimator.categorical_features)
-    x = X
     if lives_elsewhere(X):
-        check_elsewhere(type(estimator).__name__, X, len(columns) if fitted else None)
-    elif not any(columns.levels):
-        x = encoded_rows(estimator, X) if fitted else learned_rows(estimator, X)[1]
+        columns, x = estimator.columns_ if fitted else Columns.numbers(X.shape[1]), X
+        check_elsewhere(type(estimator).__name__, X, len(columns))
+    elif fitted:
+        columns, x = estimator.columns_, encoded_rows(estimator, X)
+    else:
+        columns, x = learned_rows(estimator, X)
     if any(columns.levels) or has_missing(x):
         found = "has columns of categories" if any(columns.levels) else "contains NaN"
         raise KernelpoolError(
             f"{method} takes complete numbers alone, and Input X {found}; leave them out, or use "
-            f"fit."
+            "fit."
         )
     return columns, x
 
@@ -274,40 +276,21 @@ def _checked(
     """Rows in memory as scikit-learn checks them; infinite cells are refused, missing ones are
     NaN.
     """
-    checks: dict[str, Any] = {
-        "dtype": dtype,
-        "order": None,
-        "ensure_min_samples": fewest,
-        "ensure_all_finite": "allow-nan",
-        "estimator": name,
-        "input_name": "X",
-    }
-    if any(columns.levels) and not columns.coded:
-        return np.asarray(check_array(columns.encode(X), **checks))
-    try:
-        return np.asarray(check_array(_with_nan(X), **checks))
-    except (TypeError, ValueError):
-        held = Columns.learn(X).levels if not hasattr(X, "tocsr") else ()
-        if any(held):
-            label = columns.label(int(np.argmax(np.array(held) > 0)))
-            raise KernelpoolError(
-                f"{label[0].upper()}{label[1:]} of X holds categories, and the model takes it for "
-                f"numbers. "
-                f"Name it in categorical_features, or leave it out."
-            ) from None
-        raise
-
-
-def _with_nan(X: Any) -> Any:
-    """`X` with masked cells, None and pandas' NA turned into NaN."""
-    if isinstance(X, np.ma.MaskedArray):
-        return np.ma.filled(X.astype(X.dtype if X.dtype.kind == "f" else np.float64), np.nan)
-    if isinstance(X, np.ndarray) and X.dtype == object:
-        missing = np.vectorize(is_missing, otypes=[bool])(X) if X.size else np.zeros(X.shape, bool)
-        return np.where(missing, np.nan, X)
-    if hasattr(X, "iloc") and any(getattr(dtype, "kind", "") == "O" for dtype in X.dtypes):
-        return X.mask(X.isna(), np.nan)
-    return X
+    is_encoded = columns.coded or not (any(columns.levels) or is_table(X))
+    if not is_encoded or isinstance(X, np.ma.MaskedArray):
+        X = columns.encode(X)
+    elif isinstance(X, np.ndarray) and X.dtype == object:  # pandas' NA is no number
+        X = np.where(np.vectorize(is_missing, otypes=[bool])(X), np.nan, X)
+    checked = check_array(
+        X,
+        dtype=dtype,
+        order=None,
+        ensure_min_samples=fewest,
+        ensure_all_finite="allow-nan",
+        estimator=name,
+        input_name="X",
+    )
+    return np.asarray(checked)
 
 
 def check_in_memory(estimator: Any, X: Any, y: Any = None) -> None:
@@ -315,8 +298,7 @@ def check_in_memory(estimator: Any, X: Any, y: Any = None) -> None:
     if lives_elsewhere(X) or is_lazy_frame(X) or is_source(X, y):
         raise KernelpoolError(
             f"{type(estimator).__name__} needs its rows in memory, in NumPy or a data frame; got "
-            f"{type(X).__name__}. "
-            f"SharedKernelClassifier takes rows of torch, Dask and files."
+            f"{type(X).__name__}. SharedKernelClassifier takes rows of torch, Dask and files."
         )
 
 
@@ -335,8 +317,7 @@ def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, li
     if categorical:
         raise KernelpoolError(
             f"Column {categorical[0]!r} of X holds {X.dtypes[categorical[0]]}, not numbers; leave "
-            f"it out, or encode it "
-            f"first (Dask-ML can)."
+            "it out, or encode it first (Dask-ML can)."
         )
     names = [str(name) for name in X.columns]
     kinds = {str(dtype) for dtype in X.dtypes}
@@ -363,8 +344,7 @@ def check_elsewhere(name: str, X: Any, n_features: int | None = None) -> None:
     if is_array(X) and not is_writeable_array(X):
         raise ValueError(
             f"X is an array of {type(X).__module__.partition('.')[0]}, whose arrays cannot be "
-            f"written into; pass "
-            f"numpy.asarray(X), or torch.from_dlpack(X) to stay on its device."
+            "written into; pass numpy.asarray(X), or torch.from_dlpack(X) to stay on its device."
         )
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
@@ -376,15 +356,14 @@ def check_elsewhere(name: str, X: Any, n_features: int | None = None) -> None:
     if X.dtype not in (xp.float32, xp.float64):
         raise ValueError(
             f"X must be float32 or float64; got {X.dtype}. Convert it, for instance with "
-            f"X.astype('float64')."
+            "X.astype('float64')."
         )
 
 
 # -- sources of batches ----------------------------------------------------------------------------
 #
 # Rows are decoded once into a store. Labels and categories get codes in the order in which they
-# come;
-# when all rows have been read, these are replaced by positions among the sorted values.
+# come; when all rows have been read, these are replaced by positions among the sorted values.
 
 
 class _Values(dict[Any, int]):
@@ -409,12 +388,11 @@ def read(
     names = None if columns is None else columns.names
     for table, target, weight in batches(X, y, sample_weight, names=names):
         found = columns or Columns.learn(table, categorical_features)
-        x = _encoded(found, table)
+        x = _checked("SharedKernelClassifier", table, found, fewest=0)
         if not len(x):
             continue
         if store is None:
-            learned, weighted = found, weight is not None
-            store = Store(x.shape[1], x.dtype, weighted=weighted)
+            learned, store = found, Store(x.shape[1], x.dtype, weighted=weight is not None)
             categories = [None if values is None else _Values() for values in found.categories]
         if x.shape[1] != store.n_features:
             raise ValueError(
@@ -424,11 +402,7 @@ def read(
             raise ValueError("Either all batches of X have a sample_weight, or none has.")
         if columns is None:
             _recode(x, found, categories)
-        if target is None:
-            codes = np.full(len(x), -1.0)
-        else:
-            values, at = _distinct(target)
-            codes = labels.codes(values)[at]
+        codes = np.full(len(x), -1.0) if target is None else labels.codes(target.tolist())
         store.add(x, codes, weight)
     if store is None or learned is None:
         raise ValueError("X has 0 rows, while a minimum of 1 is required: no batch has any.")
@@ -438,18 +412,6 @@ def read(
     return learned, np.array([*labels, None], object)[:-1], store
 
 
-def _encoded(columns: Columns, table: Any) -> np.ndarray:
-    plain = isinstance(table, np.ndarray) and table.dtype.kind in "fiub" and not any(columns.levels)
-    if plain:
-        x = np.array(table, table.dtype if table.dtype in (np.float32, np.float64) else np.float64)
-    else:
-        x = columns.encode(table)
-    n_bad = np.count_nonzero(np.isinf(x))
-    if n_bad:
-        raise ValueError(f"Input X contains infinity in {n_bad} cells of a batch; leave them out.")
-    return x
-
-
 def _recode(x: np.ndarray, found: Columns, categories: list[_Values | None]) -> None:
     """Codes of one batch as codes of all that have been read, in place."""
     for i, (values, known) in enumerate(zip(found.categories, categories, strict=True)):
@@ -457,8 +419,7 @@ def _recode(x: np.ndarray, found: Columns, categories: list[_Values | None]) -> 
             held = ("numbers", "categories") if known is None else ("categories", "numbers")
             raise KernelpoolError(
                 f"{found.label(i)} of X holds {held[0]} in the first batch and {held[1]} in a "
-                f"later "
-                f"one. Give it one type, or name it in categorical_features."
+                "later one. Give it one type, or name it in categorical_features."
             )
         if values is not None and known is not None:
             recode(x[:, i], known.codes(values))
@@ -470,16 +431,6 @@ def _sort(store: Store, column: int, known: _Values) -> np.ndarray:
     place = {value: float(i) for i, value in enumerate(values)}
     store.recode(column, np.array([place[value] for value in known]))
     return values
-
-
-def _distinct(target: np.ndarray) -> tuple[list[Any], np.ndarray]:
-    """Some labels, each once, and which of them each row has, (n,)."""
-    if target.dtype != object:
-        values, at = np.unique(target, return_inverse=True)
-        return values.tolist(), at.reshape(-1)
-    place: dict[Any, int] = {}
-    positions = [place.setdefault(label, len(place)) for label in target.tolist()]
-    return list(place), np.array(positions, int)
 
 
 def rows_of(store: Store, codes: np.ndarray, n_jobs: int | None) -> Rows:
@@ -497,23 +448,16 @@ def rows_of(store: Store, codes: np.ndarray, n_jobs: int | None) -> Rows:
 def _coded(X: Any, y: Any, unlabeled: Any) -> tuple[Any, np.ndarray]:
     """Codes 0..K-1, -1 where the class is not known, where y lives; and the classes."""
     if not is_lazy(y):
-        y, n = column_or_1d(to_numpy(y) if is_array(y) else _as_labels(y), warn=True), X.shape[0]
+        labels = to_numpy(y) if is_array(y) else np.asarray(y)
+        if labels.dtype.kind == "U" and not is_array(y):  # NumPy turns [1, 'a'] into text
+            labels = np.asarray(y, object)
+        y, n = column_or_1d(labels, warn=True), X.shape[0]
         if len(y) != n and n == n:
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: [{n}, {len(y)}]"
             )
     classes = with_two_classes(np.unique(np.concatenate(of_parts(y, distinct_labels, unlabeled))))
     return map_column(y, class_codes, classes, unlabeled, dtype=np.int64), classes
-
-
-def _as_labels(y: Any) -> np.ndarray:
-    labels = np.asarray(y)
-    if labels.dtype.kind in "OU" and not isinstance(y, np.ndarray):
-        # NumPy turns [1, 'a'] into strings; look at what was passed
-        labels = np.empty(len(y), object) if np.ndim(y) == 1 or labels.ndim == 1 else labels
-        if labels.dtype == object and labels.ndim == 1:
-            labels[:] = list(y)
-    return labels
 
 
 def is_unlabeled(labels: np.ndarray, marker: Any) -> np.ndarray:
@@ -536,8 +480,8 @@ def distinct_labels(labels: np.ndarray, marker: Any) -> np.ndarray:
             other = known[np.argmax(text != text[0])]
             raise KernelpoolError(
                 f"y must hold labels of one kind; found text and numbers, {label_name(known[0])} "
-                f"and {label_name(other)}. "
-                f"Convert y to str, or name the label of unlabeled rows with unlabeled=."
+                f"and {label_name(other)}. Convert y to str, or name the label of unlabeled rows "
+                "with unlabeled=."
             )
         if len(known) and not text.any():
             known = np.asarray(known.tolist())
@@ -560,7 +504,7 @@ def with_two_classes(classes: np.ndarray) -> np.ndarray:
         found = f"1 class: {label_name(classes[0])}" if len(classes) else "no labeled row"
         raise KernelpoolError(
             f"y must contain at least two classes; found {found}. "
-            f"For one density without classes, use scikit-learn's GaussianMixture."
+            "For one density without classes, use scikit-learn's GaussianMixture."
         )
     return classes
 
@@ -620,13 +564,13 @@ def spread_shares(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, 
     if bad.any():
         row = int(np.argmax(bad))
         raise KernelpoolError(
-            f"y as a matrix must hold class probabilities, rows that sum to one; "
+            "y as a matrix must hold class probabilities, rows that sum to one; "
             f"row {row} holds {table[row].tolist()[:8]}."
         )
     if (table.sum(axis=0) <= 0).any():
         raise KernelpoolError(
             f"y gives class {classes[int(np.argmin(table.sum(axis=0)))]!s} no share in any row; "
-            f"leave it out."
+            "leave it out."
         )
     weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
     at, codes = np.nonzero(table > LEAST_SHARE)
@@ -640,22 +584,7 @@ def given_weights(X: Any, sample_weight: Any) -> np.ndarray:
     """`sample_weight`, checked, in NumPy; ones where it is None."""
     like = X if is_numpy_array(X) else np.empty((X.shape[0], 1))
     given = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
-    weight = np.asarray(_check_sample_weight(given, like, dtype=FLOATS, ensure_non_negative=True))
-    with np.errstate(over="ignore"):
-        check_total_weight(float(weight.sum(dtype=np.float64)))
-    return weight
-
-
-def check_total_weight(total: float) -> None:
-    """Weights whose sum leaves the range in which moments can be taken are refused by their own
-    name.
-    """
-    if total > HEAVIEST or 0 < total < 1 / HEAVIEST:
-        raise KernelpoolError(
-            f"sample_weight must sum to a number between {1 / HEAVIEST:g} and {HEAVIEST:g}; got "
-            f"{total:g}. Multiply all "
-            f"weights by a constant: only their proportions count."
-        )
+    return np.asarray(_check_sample_weight(given, like, dtype=FLOATS, ensure_non_negative=True))
 
 
 # -- means, variances and what is observed ---------------------------------------------------------
@@ -675,8 +604,6 @@ class Survey(Sums):
     """Sum of weight * (x - about)^2, (d,)."""
     n_rows: int
     """Rows with any weight."""
-    n_incomplete: int
-    """Blocks with missing cells."""
 
 
 def survey(block: Block, about: Any, n_classes: int) -> Survey:
@@ -693,8 +620,7 @@ def survey(block: Block, about: Any, n_classes: int) -> Survey:
     if missing is not None:
         known = np.asarray(to_numpy(missing.observed)) * weight[:, None]
         observed = np.stack([known[codes == code].sum(axis=0) for code in range(-1, n_classes)])
-    n_rows = int(np.count_nonzero(weight))
-    return Survey(by_code, observed, first, second, n_rows, int(missing is not None))
+    return Survey(by_code, observed, first, second, int(np.count_nonzero(weight)))
 
 
 def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) -> TrainingData:
@@ -707,13 +633,17 @@ def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) ->
         raise KernelpoolError(
             "sample_weight is zero for every labeled row; at least one must be positive."
         )
-    check_total_weight(float(known.by_code.sum()))
+    total = float(known.by_code.sum())
+    if not 1 / HEAVIEST <= total <= HEAVIEST:
+        raise KernelpoolError(
+            f"sample_weight must sum to a number between {1 / HEAVIEST:g} and {HEAVIEST:g}; got "
+            f"{total:g}. Multiply all weights by a constant: only their proportions count."
+        )
     weight = known.observed.sum(axis=0)
     if not (weight > 0).all():
         raise KernelpoolError(
             f"{feature_name(np.argmin(weight > 0), columns)} of X is missing in every row, so "
-            f"nothing can be learned of it; "
-            f"leave it out."
+            "nothing can be learned of it; leave it out."
         )
     with np.errstate(over="ignore", invalid="ignore"):
         origin = known.first / weight
@@ -724,6 +654,7 @@ def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) ->
     _check_range(rows, about.second, mean, variance)
     # no variance where there is only what rounding alone would leave
     variance = np.where(variance <= (8 * rows.eps * np.abs(mean)) ** 2, 0.0, variance)
+    incomplete = (known.observed != known.by_code[:, None]).any()
     return TrainingData(
         rows,
         classes,
@@ -733,7 +664,7 @@ def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) ->
         mean,
         variance,
         columns,
-        known.observed if known.n_incomplete else None,
+        known.observed if incomplete else None,
     )
 
 
@@ -752,7 +683,7 @@ def _check_range(rows: Rows, second: np.ndarray, mean: np.ndarray, variance: np.
         what = "told apart in float32" if narrow else "squared in float64"
         raise KernelpoolError(
             f"Feature {int(np.argmax(small))} of X is too small to be {what}; multiply X by a "
-            f"constant."
+            "constant."
         )
 
 
@@ -911,14 +842,7 @@ def check_positive(name: str, covariances: np.ndarray, covariance_type: str) -> 
 
 def family_of(covariances: np.ndarray, shape: tuple[int, int], named: str | None) -> str:
     """The family that `covariances` belong to, by their shape."""
-    # of families with covariances alike the first one registered is meant: shipped ones come before
-    # others
-    alike = {FAMILIES[name].shape(1009, 1013): name for name in reversed(list(FAMILIES))}
-    fits = [
-        name
-        for name in FAMILIES
-        if name in alike.values() and FAMILIES[name].shape(*shape) == covariances.shape
-    ]
+    fits = [name for name in FAMILIES if FAMILIES[name].shape(*shape) == covariances.shape]
     if named is not None:
         if named not in FAMILIES:
             raise KernelpoolError(

@@ -317,7 +317,7 @@ class MixtureTraining:
 
     def best(self, monitor: FitMonitor | None = None) -> Fit[Params]:
         """EM from every start; the run that ended highest."""
-        monitor = FitMonitor("", max_iter=self.settings.max_iter) if monitor is None else monitor
+        monitor = FitMonitor() if monitor is None else monitor
         sharing, fits = self.sharing, []
         n_starts = 1 if self._given_kernels[1] is not None else self.settings.start.n_init
         with monitor.fitting(n_starts, **self.described()):
