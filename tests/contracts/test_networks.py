@@ -1,6 +1,6 @@
 """Every network: what drivers of EM, and solvers, may rely on.
 
-Networks are found in the package: classes with a method `sweep(rows, params)`. How one is made
+Networks are found in the package: classes with a method `sweep(rows, params)`, on any backend. How one is made
 stands in `SCENES`.
 """
 
@@ -17,8 +17,6 @@ from made_up_families import MADE_UP, some_kernels
 import kernelpool.networks
 from kernelpool.arrays import match_array
 from kernelpool.kernels import FAMILIES
-from kernelpool.networks.competitive import Competitive, GradientStep
-from kernelpool.networks.competitive import NeuronParams as Neurons
 from kernelpool.networks.learned_sharing import Learned, LearnedSharing
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.rows import ArrayRows, Frame
@@ -86,31 +84,9 @@ def learned_sharing(family, like):
     return Scene(network, at(plain.params, np.arange(M)), (network, at(plain.permuted[1], ORDER)))
 
 
-def competitive(family, like):
-    rng = np.random.default_rng(0)
-    plain = shared_kernel(family, like)
-    network = Competitive(
-        K,
-        precision=2.0,
-        repulsion=0.1,
-        decay=0.01,
-        kernel=plain.network.kernel,
-        solver=GradientStep(1e-4),
-    )
-    weight, share = rng.normal(size=(M, K, D + 1)), rng.dirichlet(np.ones(M))
-
-    def at(params, order):
-        return Neurons(
-            *match_array((weight[order], share[order]), like=like), params.kernels, float("nan")
-        )
-
-    return Scene(network, at(plain.params, np.arange(M)), (network, at(plain.permuted[1], ORDER)))
-
-
 SCENES = {
     SharedKernel: shared_kernel,
     LearnedSharing: learned_sharing,
-    Competitive: competitive,
 }
 EVERY = {**FAMILIES, **MADE_UP}
 

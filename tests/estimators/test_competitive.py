@@ -84,22 +84,6 @@ def test_the_objective_and_its_bound_never_fall(
     assert model.mixing_.sum() == pytest.approx(1)
 
 
-def test_the_objective_belongs_to_the_parameters(plane):
-    x, y = plane
-    model = CompetitiveNeuronsClassifier(3, repulsion=0.5, decay=0.2, random_state=0).fit(x, y)
-    z = augmented(x) @ model.weights_.T
-    likelihood = np.exp(-model.precision / 2 * (y[:, None] - expit(z)) ** 2) @ model.mixing_
-    w = inside(model, x)
-    unit = w / np.linalg.norm(w, axis=1, keepdims=True)
-    pairs = (np.triu(unit @ unit.T, 1) ** 2).sum()
-    penalty = -model.precision * (0.5 * 0.5 * pairs + 0.5 * 0.2 * (w[:, :-1] ** 2).sum())
-    assert model.penalty_history_[-1] == pytest.approx(penalty, rel=1e-9)
-    assert model.objective_ == pytest.approx(
-        (np.log(likelihood).sum() + penalty) / len(x), rel=1e-9
-    )
-    assert model.objective_ == model.history_[-1]
-
-
 @pytest.mark.parametrize("precision", [0.5, 8.0])
 def test_tol_is_in_units_of_the_precision(plane, precision):
     model = CompetitiveNeuronsClassifier(4, precision=precision, tol=1e-3, random_state=0).fit(
@@ -179,25 +163,6 @@ def test_a_local_neuron_is_weighed_by_its_density(plane):
     np.testing.assert_allclose(model.predict_proba(far)[:, 1], expected, rtol=1e-7, atol=1e-12)
 
 
-def test_places_are_means_and_variances_of_the_rows_of_a_neuron(plane):
-    x, y = plane
-    model = CompetitiveNeuronsClassifier(
-        3, local=True, tol=1e-7, max_iter=1000, random_state=0
-    ).fit(x, y)
-    density = norm.pdf(x[:, None, :], model.means_, np.sqrt(model.covariances_)).prod(axis=2)
-    joint = (
-        model.mixing_
-        * density
-        * np.exp(-model.precision / 2 * (y[:, None] - expit(augmented(x) @ model.weights_.T)) ** 2)
-    )
-    q = joint / joint.sum(axis=1, keepdims=True)  # (3), with the density
-    mean = q.T @ x / q.sum(axis=0)[:, None]
-    np.testing.assert_allclose(model.mixing_, q.mean(axis=0), rtol=1e-2)
-    np.testing.assert_allclose(model.means_, mean, atol=1e-2)
-    variance = q.T @ x**2 / q.sum(axis=0)[:, None] - mean**2
-    np.testing.assert_allclose(model.covariances_, variance, rtol=1e-2)
-
-
 def test_neuron_posterior_is_bayes_rule_with_the_class_summed_out(plane):
     x, y = plane
     model = CompetitiveNeuronsClassifier(3, precision=6.0, random_state=0).fit(x, y)
@@ -222,20 +187,6 @@ def test_four_neurons_that_repel_each_other_learn_exclusive_or():
     assert sum(a == 1 for a in accuracy) >= 4, accuracy
 
 
-def test_repulsion_turns_neurons_away_from_each_other(plane):
-    x, y = plane
-
-    def overlap(repulsion):
-        model = CompetitiveNeuronsClassifier(
-            2, precision=0.1, repulsion=repulsion, random_state=0
-        ).fit(x, y)
-        a, b = inside(model, x)
-        return (a @ b) ** 2 / ((a @ a) * (b @ b))
-
-    assert overlap(0) > 0.9  # (1): without the term all neurons would be alike
-    assert overlap(100) < 0.1
-
-
 # -- parameters ------------------------------------------------------------------------------------
 
 
@@ -249,70 +200,43 @@ def test_every_parameter_changes_something(plane, change):
     x, y = plane
     base = {"n_neurons": 3, "random_state": 0}
     reference = CompetitiveNeuronsClassifier(**base).fit(x, y).predict_proba(x)
-    assert (
-        np.abs(
-            CompetitiveNeuronsClassifier(**{**base, **change}).fit(x, y).predict_proba(x)
-            - reference
-        ).max()
-        > 1e-6
-    )
+    changed = CompetitiveNeuronsClassifier(**{**base, **change}).fit(x, y).predict_proba(x)
+    assert np.abs(changed - reference).max() > 1e-6
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
-def test_the_learning_rate_is_that_of_the_printed_rule(plane):
-    x, y = plane
-
-    def weights(solver):
-        model = CompetitiveNeuronsClassifier(3, solver=solver, max_iter=1, random_state=0)
-        return model.fit(x, y).weights_
-
-    first, small, large = (weights(GradientRule(rate)) for rate in (1e-9, 1e-3, 2e-3))
-    np.testing.assert_allclose(large - first, 2 * (small - first), rtol=1e-4, atol=1e-8)
-    np.testing.assert_allclose(weights("gradient"), weights(GradientRule(4 * 3 / 300)), rtol=1e-12)
-
-
-def test_the_printed_rule_settles_when_its_objective_does(plane):
-    x, y = plane
-    model = CompetitiveNeuronsClassifier(
-        3, solver="gradient", repulsion=0, tol=1e-6, max_iter=3000, random_state=0
-    ).fit(x, y)
-    assert model.converged_
-    assert model.n_iter_ < 3000
-    assert abs(np.diff(model.history_)[-1]) < 1e-6 * model.precision
-    assert np.isnan(model.bound_history_).all()
+def test_the_default_learning_rate_is_four_neurons_over_the_rows(plane):
+    default, given = (
+        CompetitiveNeuronsClassifier(3, solver=solver, max_iter=3, random_state=0).fit(*plane)
+        for solver in ("gradient", GradientRule(4 * 3 / 300))
+    )
+    np.testing.assert_allclose(default.weights_, given.weights_, rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
 def test_the_printed_rule_may_lower_its_objective_and_keeps_what_it_reaches(plane):
     x, y = plane
-    options = {
-        "n_neurons": 4,
-        "solver": "gradient",
-        "precision": 0.03,
-        "repulsion": 0.01,
-        "tol": 0,
-        "random_state": 0,
-    }
-    model = CompetitiveNeuronsClassifier(max_iter=60, **options).fit(x, y)
+    settings = {"solver": "gradient", "precision": 0.03, "repulsion": 0.01, "tol": 0}
+    model = CompetitiveNeuronsClassifier(4, max_iter=60, random_state=0, **settings).fit(x, y)
     assert model.n_iter_ == 60
+    assert np.isnan(model.bound_history_).all()
     assert np.diff(model.history_).min() < 0
     w = inside(model, x)
     unit = w / np.linalg.norm(w, axis=1, keepdims=True)
     squares = ((unit @ unit.T) ** 2).sum(axis=1) - 1
     error = (y[:, None] - expit(augmented(x) @ model.weights_.T)) ** 2
-    printed = np.log(
-        np.exp(-0.015 * error - 0.005 * squares) @ model.mixing_
-    ).mean()  # (2), of the last parameters
+    # (2), of the last parameters
+    printed = np.log(np.exp(-0.015 * error - 0.005 * squares) @ model.mixing_).mean()
     assert model.objective_ == model.history_[-1] == pytest.approx(printed, rel=1e-9)
 
 
 def test_the_best_of_several_starts_is_kept(plane):
     x, y = plane
     few, many = (
-        CompetitiveNeuronsClassifier(3, precision=8, n_init=n, random_state=1).fit(x, y).objective_
+        CompetitiveNeuronsClassifier(3, precision=8, n_init=n, random_state=1).fit(x, y)
         for n in (1, 4)
     )
-    assert many > few
+    assert many.objective_ > few.objective_
 
 
 def test_an_interrupted_fit_keeps_what_it_has(plane, monkeypatch):
@@ -331,18 +255,6 @@ def test_an_interrupted_fit_keeps_what_it_has(plane, monkeypatch):
 
 
 # -- bad input -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_neurons": 0}, "'n_neurons'.*range.*Got 0"),
-        ({"solver": "adam"}, "'solver'.*Got 'adam'"),
-    ],
-)
-def test_bad_parameters(plane, options, message):
-    with pytest.raises(ValueError, match=message):
-        CompetitiveNeuronsClassifier(**options).fit(*plane)
 
 
 def test_too_few_sweeps_are_told(plane):
@@ -394,54 +306,5 @@ def test_table_1(dataset, published, tolerance):
     assert accuracy.mean() > published - 1.0
     assert np.median(sweeps) < 100
     accuracy, _ = trials(dataset, SETTINGS["printed rule, repulsion=0.01"][1])
-    assert (
-        accuracy.mean() > published - tolerance
-    )  # bupa stays 1.6 points short whatever the start and the learning rate
-
-
-# -- the link to margins ---------------------------------------------------------------------------
-
-
-def separable(n=200):
-    rng = np.random.default_rng(0)
-    y = np.arange(n) % 2
-    return rng.normal(0, 0.4, size=(n, 2)) + np.where(y[:, None] == 0, [-2.0, 0], [2.0, 0]), y
-
-
-def test_repulsion_on_the_bias_is_the_last_term_of_the_printed_rule():
-    """(5), second term, by hand: for the bias as printed, for the other weights nothing."""
-    w = np.random.default_rng(0).normal(size=(4, 3))
-    expected = np.zeros_like(w)
-    for j in range(4):
-        for k in set(range(4)) - {j}:
-            a, b = np.linalg.norm(w[j]), np.linalg.norm(w[k])
-            expected[j] += (w[j] @ w[k]) / (a * b) * (w[k] - w[j] * (w[j] @ w[k]) / a**2) / (a * b)
-    full, bias = (
-        Competitive(2, precision=1.0, repulsion=0.7, repel_bias=on)._belief(w[:, None, :])[1][:, 0]
-        for on in (0, 1)
-    )
-    np.testing.assert_allclose(full, 0.7 * expected)
-    np.testing.assert_allclose(bias[:, -1], 0.7 * expected[:, -1])
-    np.testing.assert_array_equal(bias[:, :-1], 0)
-
-
-def test_repulsion_on_the_bias_opens_a_gap_between_neurons_of_one_direction():
-    X, y = separable()
-    settings = {
-        "n_neurons": 6,
-        "solver": GradientRule(0.2, repulsion_on="bias"),
-        "precision": 0.03,
-        "max_iter": 1500,
-        "tol": 0,
-    }
-
-    def gap(repulsion):
-        with pytest.warns(UnfinishedWarning):
-            model = CompetitiveNeuronsClassifier(
-                repulsion=repulsion, random_state=0, **settings
-            ).fit(X, y)
-        assert model.score(X, y) == 1
-        lengths = np.linalg.norm(model.weights_[:, :-1], axis=1)
-        return np.ptp(-model.weights_[:, -1] / lengths)  # of the hyperplanes, along their normal
-
-    assert gap(0.3) > gap(0.0) + 0.05
+    # bupa stays 1.6 points short whatever the start and the learning rate
+    assert accuracy.mean() > published - tolerance

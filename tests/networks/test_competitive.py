@@ -4,19 +4,17 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 from scipy.special import expit
+from scipy.stats import norm
 
-from kernelpool.kernels import Diag, Kernels
 from kernelpool.networks.competitive import (
     Competitive,
-    GradientStep,
     LogisticNeuron,
     Margin,
     NeuronParams,
     Softmax,
     repelled,
 )
-from kernelpool.rows import ArrayRows, Frame
-from kernelpool.training.competitive import Lbfgs, weights_in, weights_out
+from kernelpool.training.competitive import gradient_step, lbfgs
 
 
 def problem(n=40, d=3, n_classes=2, seed=0):
@@ -24,19 +22,20 @@ def problem(n=40, d=3, n_classes=2, seed=0):
     return rng.normal(size=(n, d)), rng.integers(n_classes, size=n), rng
 
 
-def start(n_neurons, n_outputs, d, rng, kernels=None):
-    return NeuronParams(
+def start(n_neurons, n_outputs, d, rng, local=False):
+    weight, mixing = (
         rng.normal(size=(n_neurons, n_outputs, d + 1)),
         rng.dirichlet(np.ones(n_neurons)),
-        kernels,
-        float("nan"),
     )
+    if not local:
+        return NeuronParams(weight, mixing)
+    return NeuronParams(weight, mixing, rng.normal(size=(n_neurons, d)), np.full((n_neurons, d), 2))
 
 
 # -- the equations as printed, one loop a sum ------------------------------------------------------
 
 
-def printed_sweep(x, t, weight, mixing, alpha, beta, eta):
+def printed_sweep(x, t, weight, mixing, alpha, beta, eta, moved=slice(None)):
     """(3), (4) and (5) of the paper; also the logarithm of the likelihood that (2) bounds."""
     n, k = len(x), len(weight)
     x = np.column_stack([x, np.ones(n)])
@@ -61,23 +60,24 @@ def printed_sweep(x, t, weight, mixing, alpha, beta, eta):
             if m != j:
                 lengths = np.linalg.norm(weight[j]) * np.linalg.norm(weight[m])
                 aside = weight[m] - weight[j] * (weight[j] @ weight[m]) / (weight[j] @ weight[j])
-                step -= eta * beta * weight[j] @ weight[m] / lengths * aside / lengths
+                turn = eta * beta * weight[j] @ weight[m] / lengths * aside / lengths
+                step[moved] -= turn[moved]
         better[j] += step
     return better, q.mean(axis=0), np.log(likelihood @ mixing).mean()
 
 
-@pytest.mark.parametrize(("alpha", "beta"), [(0.03, 0.01), (5.0, 0.7)])
-def test_gradient_sweeps_equal_the_printed_equations(alpha, beta):
+@pytest.mark.parametrize(("alpha", "beta", "bias"), [(0.03, 0.01, False), (5.0, 0.7, True)])
+def test_gradient_sweeps_equal_the_printed_equations(alpha, beta, bias):
+    """`bias` is section 5: the repulsion moves the biases alone."""
     x, t, rng = problem()
     params = start(4, 1, 3, rng)
-    weight, mixing = params.weight[:, 0, :], params.mixing
-    network = Competitive(
-        2, precision=alpha, repulsion=beta, repel_rows=True, solver=GradientStep(0.2)
-    )
+    weight, mixing = params.weight[:, 0], params.mixing
+    network = Competitive(2, precision=alpha, repulsion=beta, repel_rows=True, repel_bias=bias)
+    rows, moved = network.rows(x, t, np.ones(40)), [-1] if bias else slice(None)
     for _ in range(5):
-        params, objective = network.sweep(ArrayRows(x, t), params)
-        weight, mixing, expected = printed_sweep(x, t, weight, mixing, alpha, beta, 0.2)
-        np.testing.assert_allclose(params.weight[:, 0, :], weight, rtol=1e-11)
+        params, objective = network.sweep(rows, params, gradient_step(0.2))
+        weight, mixing, expected = printed_sweep(x, t, weight, mixing, alpha, beta, 0.2, moved)
+        np.testing.assert_allclose(params.weight[:, 0], weight, rtol=1e-11)
         np.testing.assert_allclose(params.mixing, mixing, rtol=1e-11)
         assert objective == pytest.approx(expected, rel=1e-11)
 
@@ -89,49 +89,26 @@ def test_gradient_sweeps_equal_the_printed_equations(alpha, beta):
 @pytest.mark.parametrize("local", [False, True])
 def test_the_slope_of_the_cost_is_that_of_finite_differences(n_classes, margin, local):
     x, t, rng = problem(n_classes=n_classes)
-    weight = rng.uniform(0.5, 2, size=len(x))
-    n_outputs = 1 if n_classes == 2 else n_classes
-    places = Kernels(rng.normal(size=(4, 3)), rng.uniform(1, 2, size=(4, 3))) if local else None
-    params = start(4, n_outputs, 3, rng, places)
-    seen = []
+    params = start(4, 1 if n_classes == 2 else n_classes, 3, rng, local)
+    found = []
 
     def solver(cost, at, first):
-        seen.extend([cost, at, first])
+        found.append(cost)
         return at, first[0]
 
-    network = Competitive(
-        n_classes, precision=3.0, repulsion=0.8, decay=0.3, margin=margin, kernel=Diag(np.zeros(3)) if local else None,
-        solver=solver,
-    )  # fmt: skip
-    network.sweep(ArrayRows(x, t, weight), params)
-    cost, at, first = seen
-    again = cost(at)
-    assert again[0] == pytest.approx(
-        first[0], rel=1e-12
-    )  # what the E-step says of the start is what the M-step finds
-    np.testing.assert_allclose(again[1], first[1], rtol=1e-9, atol=1e-12)
-    elsewhere = at + rng.normal(size=at.shape)  # with the responsibilities of `at`
-    slope = approx_fprime(elsewhere.ravel(), lambda w: cost(w.reshape(at.shape))[0], 1e-6)
+    network = Competitive(n_classes, precision=3.0, repulsion=0.8, decay=0.3, margin=margin)
+    network.sweep(network.rows(x, t, rng.uniform(0.5, 2, size=40)), params, solver)
+    shape, cost = params.weight.shape, found[0]
+    elsewhere = params.weight + rng.normal(size=shape)
+    slope = approx_fprime(elsewhere.ravel(), lambda w: cost(w.reshape(shape))[0], 1e-6)
     np.testing.assert_allclose(cost(elsewhere)[1].ravel(), slope, rtol=1e-4, atol=2e-4)
 
 
-def test_the_repulsion_is_the_sum_of_squared_cosines():
-    rng = np.random.default_rng(1)
-    weight = rng.normal(size=(5, 1, 4))
-    unit = weight[:, 0, :] / np.linalg.norm(weight[:, 0, :], axis=1, keepdims=True)
-    expected = ((unit @ unit.T) ** 2).sum(axis=1) - 1
-    squares, slope = repelled(weight)
-    np.testing.assert_allclose(squares, expected, rtol=1e-12)
-    numeric = approx_fprime(
-        weight.ravel(), lambda w: repelled(w.reshape(weight.shape))[0].sum() / 4, 1e-7
-    )
-    np.testing.assert_allclose(slope.ravel(), numeric, atol=1e-6)
-    assert (np.abs(np.sum(slope * weight, axis=2)) < 1e-12).all()  # turning, never stretching
-    orthogonal = np.eye(4)[:, None, :] * 3.0
-    assert (repelled(orthogonal)[0] == 0).all()
-    silent = repelled(np.zeros((2, 1, 3)))  # a neuron without weights has no angle
-    assert np.isfinite(silent[0]).all()
-    assert np.isfinite(silent[1]).all()
+def test_right_angles_and_zero_weights_repel_nothing():
+    for weight in (np.eye(4)[:, None, :] * 3.0, np.zeros((2, 1, 3))):
+        squares, slope = repelled(weight)
+        assert not squares.any()
+        assert not slope.any()
 
 
 # -- neurons ---------------------------------------------------------------------------------------
@@ -162,59 +139,34 @@ def test_outputs_stay_numbers_at_any_activation():
     np.testing.assert_allclose(soft[0, 0], [0, 0, 0.5, 1, 1], atol=1e-300)
 
 
-def test_a_margin_neuron_pays_until_it_is_one_away():
-    z = np.array([-1.0, 0.0, 0.5, 1.0, 7.0])[None, None, :]
-    error, slope = Margin().misfit(z, np.ones((1, 5)))
-    np.testing.assert_allclose(error[0], [1, 0.25, 0.0625, 0, 0])  # ((1 - z) / 2)² below one
-    np.testing.assert_allclose(slope[0, 0], [-0.5, -0.25, -0.125, 0, 0])
-
-
 # -- the objective and its bound -------------------------------------------------------------------
-
-
-def downhill(cost, weight, first):
-    """A solver that takes the first of ever shorter steps that helps."""
-    for power in range(30):
-        trial = weight - 0.5**power * first[1]
-        value, _ = cost(trial)
-        if value < first[0]:
-            return trial, value
-    return weight, first[0]
 
 
 @pytest.mark.parametrize("local", [False, True])
 def test_the_bound_is_the_sum_that_is_printed(local):
     x, t, rng = problem(n=60)
-    kernels = Kernels(rng.normal(size=(3, 3)), np.ones((3, 3))) if local else None
-    params = start(3, 1, 3, rng, kernels)
-    network = Competitive(
-        2,
-        precision=4.0,
-        repulsion=0.5,
-        decay=0.1,
-        kernel=Diag(np.zeros(3)) if local else None,
-        solver=downhill,
-    )
-    better, objective = network.sweep(ArrayRows(x, t), params)
+    params = start(3, 1, 3, rng, local)
+    network = Competitive(2, precision=4.0, repulsion=0.5, decay=0.1)
+    better, objective = network.sweep(network.rows(x, t, np.ones(60)), params, lbfgs(60))
     joint, old = log_joint(x, t, better), log_joint(x, t, params)
     evidence = np.logaddexp.reduce(old, axis=1, keepdims=True)
     q = np.exp(old - evidence)
-    expected = (q * (joint - np.log(q))).sum() - 4 * network.penalty(
-        better.weight
-    )  # (2), and the penalty once
-    assert better.bound == pytest.approx(expected / len(x), rel=1e-10)
-    assert objective == pytest.approx(
-        (evidence.sum() - 4 * network.penalty(params.weight)) / len(x), rel=1e-12
-    )
+    # (2), and the penalty once
+    expected = (q * (joint - np.log(q))).sum() - 4 * network.penalty(better.weight)
+    assert better.bound == pytest.approx(expected / 60, rel=1e-10)
+    expected = evidence.sum() - 4 * network.penalty(params.weight)
+    assert objective == pytest.approx(expected / 60, rel=1e-12)
+    if local:  # places are means and variances of the rows of a neuron
+        share = q / q.sum(axis=0)
+        np.testing.assert_allclose(better.mean, share.T @ x)
+        np.testing.assert_allclose(better.variance, share.T @ x**2 - better.mean**2)
 
 
 def log_joint(x, t, params):
     f = expit(np.column_stack([x, np.ones(len(x))]) @ params.weight[:, 0, :].T)
     joint = np.log(params.mixing) - 2 * (t[:, None] - f) ** 2
-    if params.kernels is not None:
-        mean, variance = params.kernels.mean, params.kernels.covariance
-        away = (x[:, None, :] - mean) ** 2 / variance
-        joint = joint - 0.5 * (away + np.log(2 * np.pi * variance)).sum(axis=2)
+    if params.mean is not None:
+        joint += norm.logpdf(x[:, None], params.mean, params.variance**0.5).sum(axis=2)
     return joint
 
 
@@ -230,19 +182,9 @@ def test_the_solver_never_climbs():
     def misleading(w):
         return float(np.sum(w)) + 5, -np.ones_like(w)
 
-    found, cost = Lbfgs(10.0)(steep, weight, steep(weight))
+    found, cost = lbfgs(10.0)(steep, weight, steep(weight))
     np.testing.assert_allclose(found, 3, atol=1e-4)
     assert cost == pytest.approx(0, abs=1e-6)
-    found, cost = Lbfgs(10.0)(misleading, weight, misleading(weight))
+    found, cost = lbfgs(10.0)(misleading, weight, misleading(weight))
     np.testing.assert_array_equal(found, weight)
     assert cost == 5
-
-
-def test_weights_in_and_out_of_a_frame():
-    rng = np.random.default_rng(0)
-    weight, x = rng.normal(size=(3, 2, 5)), rng.normal(size=(7, 4))
-    frame = Frame(rng.normal(size=4), rng.uniform(0.5, 2, size=4))
-    inside = np.column_stack([(x - frame.origin) / frame.unit, np.ones(7)])
-    out = weights_out(weight, frame)
-    np.testing.assert_allclose(np.column_stack([x, np.ones(7)]) @ out[1].T, inside @ weight[1].T)
-    np.testing.assert_allclose(weights_in(out, frame), weight)

@@ -2,8 +2,7 @@
 `kernelpool.training.competitive`.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -13,14 +12,13 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..arrays import Array, safe_log
+from ..arrays import safe_log
 from ..errors import KernelpoolError
 from ..inspection.describe import Description, Pool, classes_text, features_text, training_text
-from ..kernels import Diag, Kernels
-from ..networks.competitive import Competitive, NeuronEStepParams, NeuronParams
-from ..rows import Block, Frame, as_rows
+from ..networks.competitive import Competitive, NeuronParams
+from ..rows import Frame
 from ..text import plural
-from ..training.competitive import CompetitiveConfig, GradientRule, fit_neurons, weights_in
+from ..training.competitive import GradientRule, fit_neurons, weights_in
 from ..training.monitor import warn_if_unfinished
 from .tabular import FittedTabular, TabularClassifier
 
@@ -39,8 +37,8 @@ class FittedCompetitiveNeurons(FittedTabular):
     objective: float
     n_iter: int
     converged: bool
-    means: np.ndarray | None = None
-    covariances: np.ndarray | None = None
+    means: np.ndarray | None
+    covariances: np.ndarray | None
 
 
 class CompetitiveNeuronsClassifier(TabularClassifier):
@@ -141,7 +139,8 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
     >>> from kernelpool import CompetitiveNeuronsClassifier
     >>> from kernelpool.datasets import make_xor
     >>> X, y = make_xor(random_state=0)
-    >>> CompetitiveNeuronsClassifier(n_neurons=4, repulsion=40, tol=1e-6, random_state=0).fit(X, y).score(X, y)
+    >>> neurons = CompetitiveNeuronsClassifier(4, repulsion=40, tol=1e-6, random_state=0)
+    >>> neurons.fit(X, y).score(X, y)
     1.0
     """
 
@@ -221,7 +220,8 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
             )
         rule = self.solver if isinstance(self.solver, GradientRule) else None
         rule = GradientRule() if self.solver == "gradient" else rule
-        config = CompetitiveConfig(
+        fields, run = fit_neurons(
+            data,
             n_neurons=self.n_neurons,
             precision=self.precision,
             repulsion=self.repulsion,
@@ -234,39 +234,30 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
             tol=self.tol,
             seed=check_random_state(self.random_state).randint(2**31),
         )
-        fields, run = fit_neurons(data, config)
         self._fitted = FittedCompetitiveNeurons(**shared, **fields)
-        fell = f"The weights left the range of numbers at sweep {self.n_iter_}: lower learning_rate, or solver='lbfgs'."
+        fell = (
+            f"The weights left the range of numbers at sweep {self.n_iter_}: lower learning_rate, "
+            f"or solver='lbfgs'."
+        )
         warn_if_unfinished(run, self.max_iter, None if rule is None else fell)
         return self
 
     # -- prediction --------------------------------------------------------------------------------
 
-    def _network(self, eps: float) -> tuple[Competitive, NeuronEStepParams, Frame]:
-        """The fitted network, its parameters in the frame of the data, and that frame."""
-        frame = Frame(self.location_, self.scale_)
-        kernel = Diag(np.zeros(len(self.location_))) if self.local else None
-        network = Competitive(
-            len(self.classes_), precision=self.precision, margin=self.margin, kernel=kernel
-        )
-        weight = np.asarray(self.weights_).reshape(len(self.mixing_), network.n_outputs, -1)
-        kernels = (
-            None if kernel is None else kernel.into(Kernels(self.means_, self.covariances_), frame)
-        )
-        params = NeuronParams(
-            weights_in(weight, frame), np.asarray(self.mixing_), kernels, float("nan")
-        )
-        return network, network.e_step_params(params, eps), frame
-
-    def _of_numbers(self, z: np.ndarray, function: Callable[..., Array]) -> np.ndarray:
-        """`function` of complete numbers, row for row."""
-        network, params, frame = self._network(float(np.finfo(np.float64).eps))
-        width = 2 * len(self.location_) + 4 * len(params.weight)
-        rows = as_rows(z).framed(frame, width)
-        return np.asarray(rows.each(function, network, params))
+    def _of_numbers(self, z: np.ndarray, answer: Any) -> np.ndarray:
+        """`answer(network, x, params)` of complete numbers, in the frame of the training."""
+        fitted = self._fitted
+        frame = Frame(fitted.location, fitted.scale)
+        network = Competitive(len(fitted.classes), precision=self.precision, margin=self.margin)
+        weight = fitted.weights.reshape(len(fitted.mixing), network.n_outputs, -1)
+        params = NeuronParams(weights_in(weight, frame), fitted.mixing)
+        if fitted.means is not None:
+            mean, variance = frame.inside(fitted.means), fitted.covariances / frame.unit**2
+            params = replace(params, mean=mean, variance=variance)
+        return np.asarray(answer(network, frame.inside(np.asarray(z, np.float64)), params))
 
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
-        return safe_log(self._of_numbers(z, _mean_output))
+        return safe_log(self._of_numbers(z, Competitive.probability))
 
     def decision_function(self, X: Any) -> Any:
         """How far the mean output of the neurons is beyond one half; of more than two classes, the
@@ -300,7 +291,7 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         posterior : array of shape (n_samples, n_neurons)
             Rows sum to one.
         """
-        posterior = partial(self._of_numbers, function=_neuron_posterior)
+        posterior = partial(self._of_numbers, answer=Competitive.neuron_posterior)
         return self._averaged(self._encoded(X), posterior)
 
     def _describe(self) -> Description:
@@ -319,16 +310,6 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         )
 
 
-def _mean_output(block: Block, network: Competitive, e_step_params: NeuronEStepParams) -> Array:
-    return network.probability(block, e_step_params)
-
-
-def _neuron_posterior(
-    block: Block, network: Competitive, e_step_params: NeuronEStepParams
-) -> Array:
-    return network.neuron_posterior(block, e_step_params)
-
-
-def _decision(log_proba: Array) -> Array:
+def _decision(log_proba: np.ndarray) -> np.ndarray:
     probability = np.exp(log_proba)
     return probability[:, 1] - 0.5 if probability.shape[1] == 2 else probability

@@ -6,22 +6,30 @@ Sridharan, Beal & Govindaraju, "Competitive mixtures of simple neurons", ICPR 20
 .. math::
 
     P(t \mid x) = \sum_j \pi_j f(x; w_j), \qquad
-    \log p(x, t \mid j) = -\tfrac{\alpha}{2} (t - f(x; w_j))^2 - \tfrac{\beta}{2} \sum_{l \ne j} \cos^2(w_j, w_l)
+    \log p(x, t \mid j) = -\tfrac{\alpha}{2} (t - f(x; w_j))^2
+    - \tfrac{\beta}{2} \sum_{l \ne j} \cos^2(w_j, w_l)
 
-==================  ==================  =============  ================================================================
+==================  ==================  =============  ===========================================
 paper               here                shape          meaning
-==================  ==================  =============  ================================================================
-:math:`w_j`         ``weight``          (M, C, d + 1)  weights of neuron j, bias last; C = 1 for two classes, else K
+==================  ==================  =============  ===========================================
+:math:`w_j`         ``weight``          (M, C, d + 1)  weights of neuron j, bias last; C = 1 for
+                                                       two classes, else K
 :math:`\pi_j`       ``mixing``          (M,)           share of neuron j
-:math:`\alpha`      ``precision``                      how sharply errors decide which neuron a row belongs to
-:math:`\beta`       ``repulsion``                      how strongly neurons are kept at right angles
-:math:`Q_i(j)`      ``responsibility``  (M, n)         share of neuron j in row i, times the weight of the row
+:math:`\alpha`      ``precision``                      how sharply errors decide which neuron a
+                                                       row belongs to
+:math:`\beta`       ``repulsion``                      how strongly neurons are kept at right
+                                                       angles
+:math:`Q_i(j)`      ``responsibility``  (M, n)         share of neuron j in row i, times the
+                                                       weight of the row
 :math:`\mathcal F`  ``bound``                          what the M-step raises, (2)
-==================  ==================  =============  ================================================================
+==================  ==================  =============  ===========================================
 
 Deviations from the paper. What (5) follows is the slope of
 
-.. math:: \text{cost} = \tfrac12 \sum_{ij} Q_i(j) (t_i - f_{ij})^2 + \tfrac{\beta}{2} \sum_{j<l} \cos^2(w_j, w_l)
+.. math::
+
+    \text{cost} = \tfrac12 \sum_{ij} Q_i(j) (t_i - f_{ij})^2
+    + \tfrac{\beta}{2} \sum_{j<l} \cos^2(w_j, w_l)
 
 which is (2) with the repulsion counted once, not once a row, and everything divided by alpha. Our
 default takes that at its word: the objective is the log-likelihood without repulsion less alpha
@@ -31,7 +39,7 @@ The exponent before section 3.1 has lost the minus of its second term.
 
 Ours: more than two classes (each neuron a softmax, half the squared distance of outputs and classes
 in place of the square); the paper's wishes, a density that weights a neuron near its rows
-(`kernel`) and neurons with a margin (`Margin`); and a decay of the weights, because cosines do not
+(`local`) and neurons with a margin (`Margin`); and a decay of the weights, because cosines do not
 see how long they are and separable rows would let them grow for ever. `repel_bias` is section 5's
 link to margins: (5) with its second term for the bias alone, a rule and no longer the slope of a
 cost.
@@ -39,87 +47,58 @@ cost.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from ..arrays import (
-    LOG_ZERO,
-    Array,
-    as_float64,
-    device,
-    logsumexp,
-    namespace,
-    responsibilities,
-    safe_log,
-    shares_of,
-)
-from ..kernels import Kernel, KernelSums, NaturalParams, Parameters
-from ..rows import Block, Rows
-from ..sums import Sums, record
+import numpy as np
+
+from ..arrays import LOG_ZERO, logsumexp, responsibilities, safe_log, shares_of
 
 SHORTEST = 1e-100
 """Stands for the length of a weight vector that is zero: it has no angle to any other."""
 
 VANISHED = 1e-12
-"""A neuron with less than this part of its share of the rows keeps its place."""
+"""A neuron with less than about this part of its share of the rows keeps its place."""
+
+LOCAL_FLOOR = 0.01
+"""Smallest variance of a place, for features of unit variance."""
+
+BLOCK_SIZE = 2**17
+"""Activations that are computed at once."""
 
 
-@record
+@dataclass(frozen=True)
 class NeuronParams:
     """A trained network."""
 
-    weight: Array
+    weight: np.ndarray
     """(M, C, d + 1)."""
-    mixing: Array
+    mixing: np.ndarray
     """(M,)."""
-    kernels: Parameters | None
-    """Places of the neurons; None where all are everywhere."""
-    bound: float
+    mean: np.ndarray | None = None
+    """Places of the neurons, (M, d); None where all are everywhere."""
+    variance: np.ndarray | None = None
+    """Of the places, (M, d)."""
+    bound: float = float("nan")
     """(2) a row, with the responsibilities of the sweep that led here."""
 
 
-@record
-class NeuronEStepParams:
-    """The parameters as one E-step needs them."""
+@dataclass(frozen=True)
+class NeuronRows:
+    """Rows as the neurons take them."""
 
-    weight: Array
-    """(M * C, d + 1)."""
-    log_mixing: Array
-    """(M,)."""
-    natural_params: NaturalParams | None
-
-
-@record
-class Misfit(Sums):
-    """The data's part of the cost, and its slope."""
-
-    error: Array
-    """Half the sum of squared errors, each row with its neuron's responsibility, ()."""
-    slope: Array
-    """Of `error`, (M * C, d + 1)."""
+    inputs: np.ndarray
+    """x and a one for the bias, (d + 1, n)."""
+    target: np.ndarray
+    """One where the row is of the class, (C, n); of two classes only the second."""
+    weight: np.ndarray
+    """(n,)."""
 
 
-@record
-class NeuronTotals(Sums):
-    """What the E-step keeps of the rows."""
-
-    log_likelihood: Array
-    weight: Array
-    mass: Array
-    """(M,)."""
-    misfit: Misfit
-    """At the parameters of the E-step."""
-    moments: KernelSums | float
-    """Of the rows of each neuron; 0 where neurons have no place."""
-    features: Array | float
-    """Sum of responsibility * phi(x), (P, M)."""
-
-
-Cost = Callable[[Array], tuple[float, Array]]
+Cost = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """Weights (M, C, d + 1) -> the cost and its slope."""
 
-Solver = Callable[[Cost, Array, tuple[float, Array]], tuple[Array, float | None]]
-"""(cost, first weights, cost and slope there) -> better weights and, where it is known, their
-cost.
-"""
+Solver = Callable[[Cost, np.ndarray, tuple[float, np.ndarray]], tuple[np.ndarray, float]]
+"""(cost, first weights, cost and slope there) -> better weights and their cost."""
 
 
 # -- neurons ---------------------------------------------------------------------------------------
@@ -129,42 +108,40 @@ class Neuron(ABC):
     """What a neuron makes of its activations (M, C, n), for targets (C, n)."""
 
     @abstractmethod
-    def output(self, activation: Array) -> Array:
+    def output(self, activation: np.ndarray) -> np.ndarray:
         """f, between zero and one, (M, C, n)."""
 
     @abstractmethod
-    def misfit(self, activation: Array, target: Array) -> tuple[Array, Array]:
+    def misfit(self, activation: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Squared error (M, n), and the slope of half of it, (M, C, n)."""
 
 
 class LogisticNeuron(Neuron):
     """Section 2: f = 1 / (1 + exp(-z)), one output for two classes."""
 
-    def output(self, activation: Array) -> Array:
-        return 0.5 + 0.5 * namespace(activation).tanh(0.5 * activation)  # exp would overflow
+    def output(self, activation: np.ndarray) -> np.ndarray:
+        return np.asarray(0.5 + 0.5 * np.tanh(0.5 * activation))  # exp would overflow
 
-    def misfit(self, activation: Array, target: Array) -> tuple[Array, Array]:
+    def misfit(self, activation: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(t - f)², and -(t - f) f (1 - f) as in (5)."""
         f = self.output(activation)
         away = f - target
-        return (away * away)[:, 0, :], away * f * (1 - f)
+        return (away * away)[:, 0], away * f * (1 - f)
 
 
 class Softmax(Neuron):
     """f_k = exp(z_k) / sum exp(z); with two opposite outputs it is `LogisticNeuron`."""
 
-    def output(self, activation: Array) -> Array:
-        xp = namespace(activation)
-        f = xp.exp(activation - xp.max(activation, axis=1, keepdims=True))
-        return f / xp.sum(f, axis=1, keepdims=True)
+    def output(self, activation: np.ndarray) -> np.ndarray:
+        f = np.exp(activation - activation.max(axis=1, keepdims=True))
+        return np.asarray(f / f.sum(axis=1, keepdims=True))
 
-    def misfit(self, activation: Array, target: Array) -> tuple[Array, Array]:
+    def misfit(self, activation: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """½ sum_k (t_k - f_k)², and the slope of half of it."""
-        xp = namespace(activation)
         f = self.output(activation)
         away = f - target
-        slope = 0.5 * f * (away - xp.sum(away * f, axis=1, keepdims=True))
-        return 0.5 * xp.sum(away * away, axis=1), slope
+        slope = 0.5 * f * (away - (away * f).sum(axis=1, keepdims=True))
+        return 0.5 * (away * away).sum(axis=1), slope
 
 
 class Margin(Neuron):
@@ -172,18 +149,17 @@ class Margin(Neuron):
     (squared hinge).
     """
 
-    def output(self, activation: Array) -> Array:
-        return namespace(activation).clip(0.5 + 0.5 * activation, min=0.0, max=1.0)
+    def output(self, activation: np.ndarray) -> np.ndarray:
+        return np.clip(0.5 + 0.5 * activation, 0.0, 1.0)
 
-    def misfit(self, activation: Array, target: Array) -> tuple[Array, Array]:
+    def misfit(self, activation: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(max(0, 1 - s z) / 2)² with s = ±1, (half the sum over classes of it), and the slope of
         half of it.
         """
-        xp = namespace(activation)
         side = 2 * target - 1
-        short = xp.clip(0.5 - 0.5 * side * activation, min=0.0)
-        share = 1.0 if target.shape[0] == 1 else 0.5
-        return share * xp.sum(short * short, axis=1), (-0.5 * share) * side * short
+        short = np.maximum(0.5 - 0.5 * side * activation, 0.0)
+        share = 1.0 if len(target) == 1 else 0.5
+        return share * (short * short).sum(axis=1), (-0.5 * share) * side * short
 
 
 # -- the network -----------------------------------------------------------------------------------
@@ -200,301 +176,167 @@ class Competitive:
         repulsion: float = 0.0,
         decay: float = 0.0,
         margin: bool = False,
-        kernel: Kernel | None = None,
         repel_rows: bool = False,
         repel_bias: bool = False,
-        solver: Solver | None = None,
     ) -> None:
         self.n_classes, self.n_outputs = n_classes, 1 if n_classes == 2 else n_classes
-        self.neuron: Neuron = (
-            Margin() if margin else LogisticNeuron() if n_classes == 2 else Softmax()
-        )
+        smooth = LogisticNeuron() if n_classes == 2 else Softmax()
+        self.neuron: Neuron = Margin() if margin else smooth
         self.precision, self.repulsion, self.decay = precision, repulsion, decay
-        self.kernel, self.repel_rows, self.repel_bias, self.solver = (
-            kernel,
-            repel_rows,
-            repel_bias,
-            solver,
-        )
+        self.repel_rows, self.repel_bias = repel_rows, repel_bias
 
     # -- training ----------------------------------------------------------------------------------
 
-    def sweep(self, rows: Rows, params: NeuronParams) -> tuple[NeuronParams, float]:
-        """One E-step and one M-step: better parameters, and the objective a row of the given
+    def rows(self, x: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> NeuronRows:
+        """Rows of standardized features with the codes of their classes."""
+        classes = range(self.n_classes) if self.n_outputs > 1 else [1]
+        return NeuronRows(with_one(x), np.array([codes == k for k in classes], float), weight)
+
+    def sweep(
+        self, rows: NeuronRows, params: NeuronParams, solver: Solver
+    ) -> tuple[NeuronParams, float]:
+        """(3), (4), and (5) by the solver: better parameters, and the objective a row of the given
         ones.
         """
-        e_step_params = self.e_step_params(params, rows.eps)
-        totals = rows.total(self.e_step, e_step_params)
+        gate = self._gate(rows.inputs, params)
+        error = np.hstack(
+            [self._misfit(rows, at, params.weight)[0] for at in spans(rows.inputs.T, params.weight)]
+        )
+        responsibility, log_evidence = responsibilities(
+            lambda: gate - 0.5 * self.precision * error, rows.weight
+        )
         belief = 0.0 if self.repel_rows else -self.precision * self.penalty(params.weight)
-        objective = float(totals.log_likelihood) + belief
-        return self._maximize(rows, totals, params, e_step_params, objective), objective / float(
-            totals.weight
-        )
+        objective = float(rows.weight @ log_evidence) + belief
 
-    def e_step_params(self, params: NeuronParams, eps: float) -> NeuronEStepParams:
-        """What the E-step needs to know, worked out once a sweep."""
-        xp = namespace(params.mixing)
-        log_mixing = xp.clip(safe_log(params.mixing), min=LOG_ZERO)
-        if self.repel_rows:  # (3) with the second term of (1)
-            log_mixing = log_mixing - 0.5 * self.repulsion * repelled(params.weight)[0]
-        natural_params = (
-            None if self.kernel is None else self.kernel.natural_params(params.kernels, eps)
-        )  # type: ignore[arg-type]
-        return NeuronEStepParams(_flat(params.weight), log_mixing, natural_params)
+        def cost(weight: np.ndarray) -> tuple[float, np.ndarray]:
+            return self._cost(rows, responsibility, weight)
 
-    def e_step(self, block: Block, e_step_params: NeuronEStepParams) -> NeuronTotals:
-        """(3): responsibilities of one block, kept only as sums."""
-        xp = namespace(block.x)
-        error, slope = self._misfit(block, e_step_params.weight)
-        responsibility, log_evidence = self._responsibility(block, e_step_params, error)
-        log_evidence, mass = as_float64(log_evidence), as_float64(xp.sum(responsibility, axis=1))
-        weight = xp.ones_like(log_evidence) if block.weight is None else as_float64(block.weight)
-        misfit = _weighed(block, responsibility, error, slope)
-        if self.kernel is None or e_step_params.natural_params is None:
-            return NeuronTotals(weight @ log_evidence, xp.sum(weight), mass, misfit, 0.0, 0.0)
-        sums = as_float64(
-            self.kernel.sums(self._features(block), block.x, responsibility)
-        )  # (P, M)
-        log_evidence = log_evidence + self.kernel.common(e_step_params.natural_params, block.x)
-        moments = self.kernel.moments(
-            mass[:, None], sums, e_step_params.natural_params, block.x, responsibility
-        )
-        return NeuronTotals(weight @ log_evidence, xp.sum(weight), mass, misfit, moments, sums)
+        first = cost(params.weight)
+        weight, last = solver(cost, params.weight, first)
+        mass, n_rows = responsibility.sum(axis=1), float(rows.weight.sum())
+        better = replace(params, weight=weight, mixing=mass / mass.sum())
+        if params.mean is not None:
+            better = _moved(better, rows.inputs[:-1].T, responsibility)
+        gain = (responsibility * (self._gate(rows.inputs, better) - gate)).sum()
+        # what the printed rule follows is not the objective of its E-step
+        bound = objective + float(gain) - self.precision * (last - first[0])
+        bound = float("nan") if self.repel_rows else bound / n_rows
+        return replace(better, bound=bound), objective / n_rows
 
-    def refit(self, block: Block, e_step_params: NeuronEStepParams, weight: Array) -> Misfit:
-        """The rows' part of the cost at new weights (M * C, d + 1), with the responsibilities of
-        `e_step_params`.
-        """
-        error, _ = self._misfit(block, e_step_params.weight)
-        responsibility, _ = self._responsibility(block, e_step_params, error)
-        return _weighed(block, responsibility, *self._misfit(block, weight))
-
-    def _maximize(
-        self,
-        rows: Rows,
-        totals: NeuronTotals,
-        params: NeuronParams,
-        e_step_params: NeuronEStepParams,
-        objective: float,
-    ) -> NeuronParams:
-        """(4) for the mixing; the solver lowers the cost of the weights, (5)."""
-        xp = namespace(params.weight)
-
-        def cost(weight: Array) -> tuple[float, Array]:
-            return self._cost(rows.total(self.refit, e_step_params, _flat(weight)), weight)
-
-        first = self._cost(totals.misfit, params.weight)
-        weight, last = (
-            (params.weight, first[0])
-            if self.solver is None
-            else self.solver(cost, params.weight, first)
-        )
-        mixing = totals.mass / xp.sum(totals.mass)
-        better = NeuronParams(
-            weight, mixing, self._kernels(totals, params, e_step_params), float("nan")
-        )
-        if self.repel_rows or last is None:
-            return better
-        gain = _expected(totals, self.e_step_params(better, rows.eps)) - _expected(
-            totals, e_step_params
-        )
-        bound = objective + gain - self.precision * (last - first[0])
-        return NeuronParams(weight, mixing, better.kernels, bound / float(totals.weight))
-
-    def _cost(self, misfit: Misfit, weight: Array) -> tuple[float, Array]:
+    def _cost(
+        self, rows: NeuronRows, responsibility: np.ndarray, weight: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         """Half the squared error and the penalty; and the slope, which is (5) less its sign and
         learning rate.
         """
-        penalty, slope = self._belief(weight)
-        return float(misfit.error) + penalty, namespace(weight).reshape(
-            misfit.slope, weight.shape
-        ) + slope
+        total, slope = self._belief(weight)
+        for at in spans(rows.inputs.T, weight):
+            error, by_activation = self._misfit(rows, at, weight)
+            q = responsibility[:, at]
+            total += 0.5 * float((q * error).sum())
+            flat = (q[:, None] * by_activation).reshape(-1, q.shape[1])  # (M * C, n)
+            slope = slope + (flat @ rows.inputs[:, at].T).reshape(weight.shape)
+        return total, slope
 
-    def penalty(self, weight: Array) -> float:
+    def penalty(self, weight: np.ndarray) -> float:
         """Of every pair of neurons beta / 2 cos², and the decay of the weights."""
         return self._belief(weight)[0]
 
-    def _belief(self, weight: Array) -> tuple[float, Array]:
-        total, free = namespace(weight).sum, _without_bias(weight)
+    def _belief(self, weight: np.ndarray) -> tuple[float, np.ndarray]:
+        free = weight * (np.arange(weight.shape[2]) < weight.shape[2] - 1)  # without the bias
         squares, slope = repelled(weight)
-        value = 0.25 * self.repulsion * float(total(squares)) + 0.5 * self.decay * float(
-            total(free**2)
-        )
+        value = 0.25 * self.repulsion * squares.sum() + 0.5 * self.decay * (free**2).sum()
         if self.repel_bias:  # section 5: the cosines move the biases alone
-            slope = slope - _without_bias(slope)
-        return value, self.repulsion * slope + self.decay * free
+            slope[:, :, :-1] = 0.0
+        return float(value), self.repulsion * slope + self.decay * free
 
-    def _kernels(
-        self, totals: NeuronTotals, params: NeuronParams, e_step_params: NeuronEStepParams
-    ) -> Parameters | None:
-        """Mean and spread of the rows of each neuron; a neuron without rows keeps its place."""
-        kernel, moments = self.kernel, totals.moments
-        if (
-            kernel is None
-            or e_step_params.natural_params is None
-            or params.kernels is None
-            or not isinstance(moments, KernelSums)
-        ):
-            return None
-        xp, moment_origin = (
-            namespace(params.mixing),
-            kernel.moment_origin(e_step_params.natural_params),
-        )
-        vanished = totals.mass <= VANISHED * totals.weight / totals.mass.shape[0]
-        if bool(xp.any(vanished)):
-            moments = kernel.with_pseudocounts(
-                moments, moment_origin, vanished, params.kernels, VANISHED
-            )
-        return kernel.estimate(moments, moment_origin)
+    # -- some rows ---------------------------------------------------------------------------------
 
-    # -- one block ---------------------------------------------------------------------------------
+    def _misfit(
+        self, rows: NeuronRows, at: slice, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        activation = self._activation(rows.inputs[:, at], weight)
+        return self.neuron.misfit(activation, rows.target[:, at])
 
-    def _activation(self, block: Block, weight: Array) -> Array:
-        """w . (x, 1), (M, C, n), from weights (M * C, d + 1)."""
-        xp, n = namespace(block.x), block.x.shape[0]
-        return xp.reshape(
-            weight @ _with_one(block), (weight.shape[0] // self.n_outputs, self.n_outputs, n)
-        )
+    def _activation(self, inputs: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """w . (x, 1), (M, C, n)."""
+        return (weight.reshape(-1, len(inputs)) @ inputs).reshape(*weight.shape[:2], -1)
 
-    def _target(self, block: Block) -> Array:
-        """One where the row is of the class, (C, n); of two classes only the second."""
-        xp, home = namespace(block.x), device(block.x)
-        codes = range(self.n_classes) if self.n_outputs > 1 else [1]
-        classes = xp.asarray([*codes], dtype=block.y.dtype, device=home)  # type: ignore[union-attr]
-        return xp.astype(classes[:, None] == block.y[None, :], block.x.dtype)  # type: ignore[index]
-
-    def _misfit(self, block: Block, weight: Array) -> tuple[Array, Array]:
-        target = block.once(("target", self.n_classes), self._target, self.n_outputs)
-        return self.neuron.misfit(self._activation(block, weight), target)
-
-    def _responsibility(
-        self, block: Block, e_step_params: NeuronEStepParams, error: Array
-    ) -> tuple[Array, Array]:
-        return responsibilities(
-            lambda: self._gate(block, e_step_params) - 0.5 * self.precision * error, block.weight
-        )
-
-    def _gate(self, block: Block, e_step_params: NeuronEStepParams) -> Array:
+    def _gate(self, inputs: np.ndarray, params: NeuronParams) -> np.ndarray:
         """log pi_j, and log p(x|j) where neurons have a place, (M, 1) or (M, n)."""
-        kernel, natural_params = self.kernel, e_step_params.natural_params
-        if kernel is None or natural_params is None:
-            return e_step_params.log_mixing[:, None]
-        constant = e_step_params.log_mixing + natural_params.offset
-        gate = natural_params.weight @ self._features(block) + constant[:, None]
-        kernel.correct(gate, natural_params, block.x, constant)
-        return gate
-
-    def _features(self, block: Block) -> Array:
-        """phi(x), (P, n); asked for with a kernel alone."""
-        assert self.kernel is not None
-        kernel, width = self.kernel, self.kernel.n_features(block.x.shape[1])
-        return block.once(("features", kernel.name), lambda block: kernel.features(block.x), width)
+        gate = np.maximum(safe_log(params.mixing), LOG_ZERO)
+        if self.repel_rows:  # (3) with the second term of (1)
+            gate = gate - 0.5 * self.repulsion * repelled(params.weight)[0]
+        if params.mean is None or params.variance is None:
+            return np.asarray(gate[:, None])
+        x, precision = inputs[:-1], 1 / params.variance
+        squared = precision @ (x * x) - 2 * (precision * params.mean) @ x
+        constant = (precision * params.mean**2 + np.log(2 * np.pi * params.variance)).sum(axis=1)
+        return np.asarray((gate - 0.5 * constant)[:, None] - 0.5 * squared)
 
     # -- prediction --------------------------------------------------------------------------------
 
-    def probability(self, block: Block, e_step_params: NeuronEStepParams) -> Array:
+    def probability(self, x: np.ndarray, params: NeuronParams) -> np.ndarray:
         """sum_j pi_j f(x; w_j), (n, K); where neurons have a place, pi_j is P(j|x)."""
-        xp = namespace(block.x)
-        gate = self._gate(block, e_step_params)
-        share = xp.exp(gate - xp.max(gate, axis=0))
-        share = share / xp.sum(share, axis=0)
-        output = self.neuron.output(self._activation(block, e_step_params.weight))
-        mean = xp.sum(share[:, None, :] * output, axis=0).T  # (n, C)
+        parts = [with_one(x[at]) for at in spans(x, params.weight)]
+        mean = np.vstack([self._mean_output(inputs, params) for inputs in parts])  # (n, C)
         if self.n_outputs == 1:
-            mean = xp.clip(mean, max=1.0)  # shares add up to one but for rounding
-            return xp.concat([1 - mean, mean], axis=1)
-        total = xp.sum(mean, axis=1, keepdims=True)
+            mean = np.minimum(mean, 1.0)  # shares add up to one but for rounding
+            return np.hstack([1 - mean, mean])
+        total = mean.sum(axis=1, keepdims=True)
         voted = total > 0  # the outputs of all margin neurons may be zero
-        return xp.where(
-            voted,
-            mean / xp.where(voted, total, xp.ones_like(total)),
-            xp.ones_like(mean) / self.n_classes,
-        )
+        return np.where(voted, mean / np.where(voted, total, 1.0), 1 / self.n_classes)
 
-    def neuron_posterior(self, block: Block, e_step_params: NeuronEStepParams) -> Array:
+    def _mean_output(self, inputs: np.ndarray, params: NeuronParams) -> np.ndarray:
+        share = shares_of(self._gate(inputs, params), axis=0)
+        output = self.neuron.output(self._activation(inputs, params.weight))
+        return np.asarray((share[:, None] * output).sum(axis=0).T)
+
+    def neuron_posterior(self, x: np.ndarray, params: NeuronParams) -> np.ndarray:
         """(3) with the class summed out, P(j|x), (n, M)."""
-        xp, home = namespace(block.x), device(block.x)
-        activation, gate = (
-            self._activation(block, e_step_params.weight),
-            self._gate(block, e_step_params),
-        )
-        joint = []
-        for k in range(self.n_classes):
-            hot = (
-                [float(k)]
-                if self.n_outputs == 1
-                else [float(k == c) for c in range(self.n_classes)]
-            )
-            target = xp.asarray(hot, dtype=block.x.dtype, device=home)[:, None]
-            joint.append(gate - 0.5 * self.precision * self.neuron.misfit(activation, target)[0])
-        log_joint = logsumexp(xp.stack(joint), axis=0)  # (M, n)
-        return shares_of(log_joint, axis=0).T
+        inputs = with_one(x)
+        activation, gate = self._activation(inputs, params.weight), self._gate(inputs, params)
+        targets = np.eye(self.n_classes)[:, -self.n_outputs :, None]  # (K, C, 1)
+        errors = [self.neuron.misfit(activation, target)[0] for target in targets]
+        log_joint = gate - 0.5 * self.precision * np.stack(errors)  # (K, M, n)
+        return np.asarray(shares_of(logsumexp(log_joint, axis=0), axis=0).T)
 
 
-class GradientStep:
-    """(5): one step down the slope, summed over the rows as printed."""
-
-    def __init__(self, learning_rate: float) -> None:
-        self.learning_rate = learning_rate
-
-    def __call__(self, cost: Cost, weight: Array, first: tuple[float, Array]) -> tuple[Array, None]:
-        return weight - self.learning_rate * first[1], None
+def spans(x: np.ndarray, weight: np.ndarray) -> list[slice]:
+    """Where to cut the rows, so that the activations of some fit into the caches."""
+    size = -(-BLOCK_SIZE // (weight.shape[0] * weight.shape[1]))
+    return [slice(i, i + size) for i in range(0, len(x), size)]
 
 
-def repelled(weight: Array) -> tuple[Array, Array]:
+def _moved(params: NeuronParams, x: np.ndarray, responsibility: np.ndarray) -> NeuronParams:
+    """Mean and variance of the rows of each neuron; a neuron without rows keeps its place."""
+    assert params.mean is not None
+    assert params.variance is not None
+    mass = responsibility.sum(axis=1, keepdims=True)
+    before = VANISHED * mass.mean()  # how much the place before counts
+    first = responsibility @ x + before * params.mean
+    second = responsibility @ (x * x) + before * (params.variance + params.mean**2)
+    mean = first / (mass + before)
+    variance = np.maximum(second / (mass + before) - mean**2, LOCAL_FLOOR)
+    return replace(params, mean=mean, variance=variance)
+
+
+def with_one(x: np.ndarray) -> np.ndarray:
+    """x and a one for the bias, (d + 1, n), contiguous along rows."""
+    return np.vstack([x.T, np.ones(len(x))])
+
+
+def repelled(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """sum_l cos²(w_j, w_l) over the other neurons, (M,), and the second term of (5) less eta beta,
     (M, C, d + 1).
 
     Of more than two classes, cosines are taken class by class and half of their sum counts.
     """
-    xp, n_outputs = namespace(weight), weight.shape[1]
-    by_output = xp.permute_dims(weight, (1, 0, 2))  # (C, M, d + 1)
-    length = xp.clip(xp.sum(by_output**2, axis=2, keepdims=True) ** 0.5, min=SHORTEST)
+    by_output = weight.transpose(1, 0, 2)  # (C, M, d + 1)
+    length = np.maximum(np.linalg.norm(by_output, axis=2, keepdims=True), SHORTEST)
     direction = by_output / length
-    cosine = direction @ xp.permute_dims(direction, (0, 2, 1))  # (C, M, M)
-    others = 1 - xp.eye(weight.shape[0], dtype=weight.dtype, device=device(weight))
-    cosine = cosine * others
-    squares = xp.sum(cosine**2, axis=2, keepdims=True)  # (C, M, 1)
+    cosine = direction @ direction.transpose(0, 2, 1) * (1 - np.eye(len(weight)))  # (C, M, M)
+    squares = (cosine**2).sum(axis=2, keepdims=True)  # (C, M, 1)
     slope = (cosine @ direction - squares * direction) / length
-    share = 1.0 if n_outputs == 1 else 0.5
-    return share * xp.sum(squares, axis=0)[:, 0], share * xp.permute_dims(slope, (1, 0, 2))
-
-
-def _flat(weight: Array) -> Array:
-    return namespace(weight).reshape(weight, (-1, weight.shape[2]))
-
-
-def _without_bias(weight: Array) -> Array:
-    xp = namespace(weight)
-    return xp.concat([weight[:, :, :-1], xp.zeros_like(weight[:, :, -1:])], axis=2)
-
-
-def _with_one(block: Block) -> Array:
-    """x and a one for the bias, (d + 1, n), contiguous along rows."""
-
-    def make(block: Block) -> Array:
-        xp = namespace(block.x)
-        return xp.concat([block.x.T, xp.ones_like(block.x[:, :1].T)])
-
-    return block.once("x and one", make, block.x.shape[1] + 1)
-
-
-def _weighed(block: Block, responsibility: Array, error: Array, slope: Array) -> Misfit:
-    xp = namespace(error)
-    flat = xp.reshape(responsibility[:, None, :] * slope, (-1, error.shape[1]))  # (M * C, n)
-    return Misfit(
-        0.5 * as_float64(xp.sum(responsibility * error)), as_float64(flat @ _with_one(block).T)
-    )
-
-
-def _expected(totals: NeuronTotals, e_step_params: NeuronEStepParams) -> float:
-    """Sum of responsibility * log(pi_j p(x|j)): linear in the sums over rows, whatever the
-    parameters.
-    """
-    xp = namespace(totals.mass)
-    if e_step_params.natural_params is None:
-        return float(xp.sum(totals.mass * e_step_params.log_mixing))
-    return float(
-        xp.sum(totals.mass * (e_step_params.log_mixing + e_step_params.natural_params.offset))
-        + xp.sum(e_step_params.natural_params.weight.T * totals.features)
-    )
+    share = 1.0 if weight.shape[1] == 1 else 0.5
+    return share * squares.sum(axis=0)[:, 0], share * slope.transpose(1, 0, 2)
