@@ -35,7 +35,7 @@ from ..tables.columns import Columns
 from ..text import plural
 from ..training.auto import choose_settings
 from ..training.conditional import fit_discriminative
-from ..training.folds import rows_apart
+from ..training.folds import SampledRows, row_keys
 from ..training.monitor import (
     CallbackSupportMixin,
     FitMonitor,
@@ -406,7 +406,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 if X_val is not None:
                     x, codes = validation_rows(self, X_val, y_val, data.columns, data.classes)
                     weight = given_weights(x, sample_weight_val)
-                    held_out = rows_apart(x.astype(np.float64), codes, weight, data)
+                    held_out = SampledRows(x.astype(np.float64), codes, weight, row_keys(x, weight))
                 found = fit_discriminative(data, settings, fitted, held_out)
                 networks, loss, log_proba, stopped = found
                 if networks:

@@ -5,12 +5,13 @@ smallest numbers stay. So two samples add up, the order of the rows and the way 
 blocks change nothing, and a row of weight two is the same as the row twice.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import Array, as_float64, device, is_numpy_array, namespace, to_numpy
-from ..rows import Block, Rows, with_missing
+from ..rows import Block, Frame, Rows, with_missing
 from ..sums import record
 
 MOST_ROWS = 20_000
@@ -37,26 +38,22 @@ class Sample:
     most: int
 
     def __add__(self, other: "Sample") -> "Sample":
-        key, code, x, weight = map(
-            np.concatenate, zip(self._columns(), other._columns(), strict=True)
-        )
-        return Sample(key, code, x, weight, self.most).thinned()
+        pairs = zip(self._columns(), other._columns(), strict=True)
+        return Sample(*map(np.concatenate, pairs), self.most).thinned()
 
     def _columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return self.key, self.code, self.x, self.weight
 
     def thinned(self) -> "Sample":
         """No more than `most` rows a class, those with the smallest keys."""
-        keep = []
+        keep = [np.empty(0, int)]
         for k in np.unique(self.code):
             rows = np.flatnonzero(self.code == k)
             if len(rows) > self.most:
                 rows = rows[np.argpartition(self.key[rows], self.most - 1)[: self.most]]
             keep.append(rows)
-        chosen = np.concatenate(keep) if keep else np.empty(0, int)
-        return Sample(
-            self.key[chosen], self.code[chosen], self.x[chosen], self.weight[chosen], self.most
-        )
+        chosen = np.concatenate(keep)
+        return Sample(*(column[chosen] for column in self._columns()), self.most)
 
     def of_class(self, k: int) -> ClassSample:
         """The distinct rows of class k; equal rows become one with their joint weight."""
@@ -71,43 +68,30 @@ def sample_rows(rows: Rows, n_classes: int, seed: int, most: int = MOST_ROWS) ->
     return [drawn.of_class(k) for k in range(n_classes)]
 
 
-def sample_block(block: Block, seed: int, most: int) -> Sample:
-    """At most `most` rows of each class of one block."""
+def sample_block(block: Block, seed: int, most: int, frame: Frame | None = None) -> Sample:
+    """At most `most` rows of each class of one block, in float64, by numbers made from their
+    content.
+
+    With a `frame` their content is that in the frame, and rows without a class are drawn too.
+    """
     x = block.x if block.missing is None else with_missing(block)
     code = to_numpy(block.y)
-    weight = (
-        np.ones(len(code))
-        if block.weight is None
-        else np.asarray(to_numpy(block.weight), dtype=np.float64)
-    )
-    counts = (code >= 0) & (weight > 0)
-    if block.missing is not None:
-        counts &= ~np.isnan(x).all(
-            axis=1
-        )  # a row of which nothing is known says nothing of where kernels should be
-    return drawn_rows(x, x, code, weight, np.flatnonzero(counts), seed, most)
-
-
-def drawn_rows(
-    x: Array,
-    content: Array,
-    code: np.ndarray,
-    weight: np.ndarray,
-    at: np.ndarray,
-    seed: int,
-    most: int,
-) -> Sample:
-    """At most `most` of the rows `at` of each class, in float64, by numbers made from their
-    `content`.
-    """
+    weight = np.ones(len(code)) if block.weight is None else to_numpy(block.weight)
+    weight = np.asarray(weight, np.float64)
+    content, counts = as_float64(x), weight > 0
+    if frame is not None:
+        content = frame.like(content).inside(content)
+    else:
+        counts &= code >= 0
+        if block.missing is not None:  # a row of which nothing is known has no place
+            counts &= ~np.isnan(x).all(axis=1)
+    at = np.flatnonzero(counts)
     uniform = to_numpy(content_key(content, seed))[at]
     # Efraimidis & Spirakis 2006: the smallest of -log(u) / weight is a draw without replacement by
     # weight
     drawn = Sample(-np.log(uniform) / weight[at], code[at], at[:, None], weight[at], most).thinned()
-    chosen = np.asarray(
-        to_numpy(_take(x, drawn.x[:, 0])), dtype=np.float64
-    )  # the others stay where they live
-    return Sample(drawn.key, drawn.code, chosen, drawn.weight, most)
+    chosen = _take(x, drawn.x[:, 0])  # the others stay where they live
+    return replace(drawn, x=np.asarray(to_numpy(chosen), np.float64))
 
 
 def _take(x: Array, at: np.ndarray) -> Array:

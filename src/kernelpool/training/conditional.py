@@ -50,9 +50,9 @@ from ..lbfgs import maximize
 from ..networks.shared_kernel import Params, SharedKernel
 from ..rows import Block, Frame, Rows, as_rows, one_blas_thread, with_missing
 from ..starts import Start
-from ..starts.sample import Sample, content_key
+from ..starts.sample import MOST_ROWS, Sample, content_key
 from .cross_fit import Selection, cross_fit
-from .folds import MOST_ROWS, SampledRows, draw_rows, fold_data, stratified_folds
+from .folds import SampledRows, draw_rows, fold_data, stratified_folds
 from .prepare import TrainingData
 from .shared_kernel import ClassDensities, FittedSharedKernel, MixtureTraining, Settings
 

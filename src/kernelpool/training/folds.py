@@ -14,14 +14,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.model_selection import check_cv
 
-from ..arrays import as_float64, match_array, to_numpy
 from ..errors import KernelpoolError
-from ..rows import Block, as_rows, with_missing
-from ..starts.sample import Sample, content_key, drawn_rows
+from ..rows import Frame, as_rows
+from ..starts.sample import MOST_ROWS, content_key, sample_block
 from .prepare import TrainingData, surveyed
-
-MOST_ROWS = 20_000
-"""Rows are drawn to the host up to about this many."""
 
 
 def row_keys(X: Any, weight: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
@@ -114,8 +110,7 @@ def folds_of(
         if (fold < 0).all():
             raise KernelpoolError(
                 "y must have a class with at least two distinct rows to hold some out; there is "
-                "one "
-                f"for each class (n_samples={len(y)})."
+                f"one for each class (n_samples={len(y)})."
             )
         return fold
     fold = np.full(len(y), -1)
@@ -125,8 +120,7 @@ def folds_of(
         if (fold[test] >= 0).any() or len(train) + len(test) != len(y):
             raise KernelpoolError(
                 "cv must hold each row out at most once and train on all others, as "
-                "StratifiedKFold "
-                f"does; got {cv!r}."
+                f"StratifiedKFold does; got {cv!r}."
             )
         fold[test] = f
     return fold
@@ -152,23 +146,14 @@ def draw_rows(data: TrainingData, seed: int, most_rows: int = MOST_ROWS) -> Samp
     """Rows on the host; of each class, and of the rows without one, no more than its part of
     `most_rows`.
     """
-    unit = _unit(data)
+    # in units in which numbers made from the content of rows are those of any other units
+    frame = Frame(data.mean, np.sqrt(np.where(data.variance > 0, data.variance, 1.0)))
     most = max(most_rows // (len(data.classes) + 1), most_rows // 20)
-    drawn = data.rows.total(_of_block, seed, most, data.mean, unit)
+    drawn = data.rows.total(sample_block, seed, most, frame)
     order = np.argsort(drawn.key * drawn.weight, kind="stable")
-    x, code, weight = (
-        drawn.x[order],
-        drawn.code[order],
-        _as_common(drawn.code[order], drawn.weight[order], most, data),
-    )
-    return SampledRows(x, code, weight, content_key((x - data.mean) / unit, seed))
-
-
-def rows_apart(
-    x: np.ndarray, code: np.ndarray, weight: np.ndarray, data: TrainingData
-) -> SampledRows:
-    """Rows that are not among the training data."""
-    return SampledRows(x, code, weight, content_key((x - data.mean) / _unit(data), 0))
+    x, code, weight = (column[order] for column in (drawn.x, drawn.code, drawn.weight))
+    key = content_key(frame.inside(x), seed)
+    return SampledRows(x, code, _as_common(code, weight, most, data), key)
 
 
 def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingData) -> np.ndarray:
@@ -180,27 +165,6 @@ def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingDa
     # alike
     total = np.concatenate([[data.unlabeled_weight], data.class_weight])
     return np.asarray((total / np.maximum(drawn, 1) * (drawn.sum() / total.sum()))[code + 1])
-
-
-def _unit(data: TrainingData) -> np.ndarray:
-    """By which features are divided, so that numbers made from the content of rows are the same in
-    any units, (d,).
-    """
-    return np.sqrt(np.where(data.variance > 0, data.variance, 1.0))
-
-
-def _of_block(block: Block, seed: int, most: int, mean: np.ndarray, unit: np.ndarray) -> Sample:
-    x, code = block.x if block.missing is None else with_missing(block), to_numpy(block.y)
-    weight = (
-        np.ones(len(code))
-        if block.weight is None
-        else np.asarray(to_numpy(block.weight), dtype=np.float64)
-    )
-    content = (as_float64(x) - as_float64(match_array(mean, like=x))) / as_float64(
-        match_array(unit, like=x)
-    )
-    # as in starts.sample, but rows without a label are drawn too
-    return drawn_rows(x, content, code, weight, np.flatnonzero(weight > 0), seed, most)
 
 
 def fold_data(data: TrainingData, rows: SampledRows, n_jobs: int | None) -> TrainingData:
