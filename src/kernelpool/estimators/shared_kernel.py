@@ -636,14 +636,15 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         if self.class_prior is not None:
             prior = class_prior_for(self.class_prior, labels, np.full(len(labels), 1 / len(labels)))
             settings = replace(settings, class_prior=prior)
-        batch = mini_batch(self, X, y, sample_weight, labels, self.unlabeled, self.n_jobs)
-        with one_blas_thread(), named_features(batch.columns):
+        rows, probes, weight, columns = mini_batch(
+            self, X, y, sample_weight, labels, self.unlabeled, self.n_jobs
+        )
+        with one_blas_thread(), named_features(columns):
             if begun:
-                stream = self._stream_network(settings, half_life, batch.weight)
-                stream = stream.step(batch.rows, batch.probes)
+                stream = self._stream_network(settings, half_life, weight).step(rows, probes)
             else:
-                stream = begin(surveyed(batch.rows, labels), settings, half_life, batch.probes)
-        self._fitted = stream.fitted(labels, batch.columns)
+                stream = begin(surveyed(rows, labels), settings, half_life, probes)
+        self._fitted = stream.fitted(labels, columns)
         return self
 
     def _stream_network(
@@ -654,17 +655,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             return StreamNetwork(before.stream, settings, half_life)
         network, kernels, frame = self._trained_network()
         standardize = before.training_type != before.covariance_type
-        return resume(
-            kernels,
-            np.asarray(before.mixing),
-            np.searchsorted(before.classes, before.owners),
-            np.asarray(before.class_prior),
-            Frame(np.asarray(frame.origin), np.asarray(frame.unit)),
-            batch_weight if before.weight_seen is None else before.weight_seen,
-            0.0 if before.objective is None else before.objective,
-            replace(settings, covariance_type=network.kernel.name, standardize=standardize),
-            half_life,
-        )
+        settings = replace(settings, covariance_type=network.kernel.name, standardize=standardize)
+        seen = batch_weight if before.weight_seen is None else before.weight_seen
+        return resume(before, kernels, frame, seen, settings, half_life)
 
     @classmethod
     def prbf(cls, n_kernels: int | Sequence[int] | str | None = None, **parameters: Any) -> Self:

@@ -39,7 +39,7 @@ class Sample:
 
     def __add__(self, other: "Sample") -> "Sample":
         pairs = zip(self._columns(), other._columns(), strict=True)
-        return Sample(*map(np.concatenate, pairs), self.most).thinned()
+        return Sample(*map(np.concatenate, pairs), most=self.most).thinned()
 
     def _columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return self.key, self.code, self.x, self.weight
@@ -53,7 +53,7 @@ class Sample:
                 rows = rows[np.argpartition(self.key[rows], self.most - 1)[: self.most]]
             keep.append(rows)
         chosen = np.concatenate(keep)
-        return Sample(*(column[chosen] for column in self._columns()), self.most)
+        return Sample(*(column[chosen] for column in self._columns()), most=self.most)
 
     def of_class(self, k: int) -> ClassSample:
         """The distinct rows of class k; equal rows become one with their joint weight."""

@@ -447,17 +447,23 @@ def rows_of(store: Store, codes: np.ndarray, n_jobs: int | None) -> Rows:
 
 def _coded(X: Any, y: Any, unlabeled: Any) -> tuple[Any, np.ndarray]:
     """Codes 0..K-1, -1 where the class is not known, where y lives; and the classes."""
-    if not is_lazy(y):
-        labels = to_numpy(y) if is_array(y) else np.asarray(y)
-        if labels.dtype.kind == "U" and not is_array(y):  # NumPy turns [1, 'a'] into text
-            labels = np.asarray(y, object)
-        y, n = column_or_1d(labels, warn=True), X.shape[0]
-        if len(y) != n and n == n:
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: [{n}, {len(y)}]"
-            )
+    y = y if is_lazy(y) else label_column(y, X.shape[0])
     classes = with_two_classes(np.unique(np.concatenate(of_parts(y, distinct_labels, unlabeled))))
     return map_column(y, class_codes, classes, unlabeled, dtype=np.int64), classes
+
+
+def label_column(y: Any, n: float) -> np.ndarray:
+    """Labels of n rows in NumPy, (n,); n is NaN where it is not known."""
+    labels = to_numpy(y) if is_array(y) else np.asarray(y)
+    if labels.dtype.kind == "U" and not is_array(y):  # NumPy turns [1, 'a'] into text
+        labels = np.asarray(y, object)
+    if labels.ndim != 1:
+        labels = column_or_1d(labels, warn=True)
+    if len(labels) != n and n == n:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: [{n}, {len(labels)}]"
+        )
+    return labels
 
 
 def is_unlabeled(labels: np.ndarray, marker: Any) -> np.ndarray:

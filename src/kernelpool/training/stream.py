@@ -33,14 +33,12 @@ one of batch EM, floor and prior included.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
-from sklearn.utils import column_or_1d
 
 from ..arrays import (
     column_like,
-    is_array,
     is_lazy,
     is_source,
     lives_elsewhere,
@@ -61,16 +59,17 @@ from .prepare import (
     complete_numbers,
     distinct_labels,
     given_weights,
+    label_column,
     label_name,
     with_two_classes,
 )
 from .shared_kernel import (
-    AUTO,
-    LEARNED,
     ClassDensities,
     FittedSharedKernel,
     MixtureTraining,
     Settings,
+    is_auto,
+    is_learned,
 )
 
 STEP_POWER = 0.7
@@ -124,28 +123,22 @@ class StreamState:
 
 def check_settings(settings: Settings) -> None:
     """Refuse the settings that depend on all rows."""
-    refused = [
-        name
-        for name in ("n_kernels", "covariance_type", "kernel_prior", "sharing", "overlap")
-        if isinstance(getattr(settings, name), str) and getattr(settings, name) in (AUTO, LEARNED)
-    ]
-    refused += ["sharing"] if np.ndim(settings.sharing) else []
+    refused = [name for name, value in vars(settings).items() if is_auto(value)]
+    if np.ndim(settings.sharing) or is_learned(settings.sharing):
+        refused.append("sharing")
     if not refused and settings.overlap.strength != 0:
-        refused = ["overlap"]
+        refused.append("overlap")
     if refused:
         raise KernelpoolError(
             f"partial_fit takes a number or a name for {refused[0]}, which does not depend on all "
-            f"rows; set it, or use fit."
-        )
-    family = FAMILIES[settings.covariance_type]
-    if not issubclass(family, Gaussian):
-        raise KernelpoolError(
-            f"partial_fit needs Gaussian kernels; covariance_type={family.name!r} has others. Use "
-            f"fit."
+            "rows; set it, or use fit."
         )
 
 
 # -- the network of a state ------------------------------------------------------------------------
+
+Birth = tuple[np.ndarray, int, float]
+"""Of a kernel: its center, its class and its share of the rows."""
 
 
 class StreamNetwork:
@@ -175,11 +168,6 @@ class StreamNetwork:
         prior = self.penalty.prior_statistics(self.kernel, moments, state.mean, None)
         kernels = self.kernel.estimate(moments, state.mean, prior)
         return Params(kernels, state.mixing, self.class_prior)
-
-    @property
-    def is_pooled(self) -> bool:
-        """Whether all kernels have one scatter."""
-        return len(self.kernel.pool_moments(np.ones((2, 1)))) == 1
 
     @property
     def class_prior(self) -> np.ndarray:
@@ -224,42 +212,47 @@ class StreamNetwork:
             objective=(1 - step) * self.state.objective + step * log_likelihood,
             n_steps=self.state.n_steps + 1,
         )
-        network = self._of(state)
-        for center, k, share in born:
-            network = network._with_kernel(center, k, step * share)
-        return network._without_the_dead()
+        return self._of(state)._turned_over(born)
 
     # -- kernels that come and go ------------------------------------------------------------------
 
-    def _without_the_dead(self) -> "StreamNetwork":
-        state = self.state
-        share = state.mass.sum(axis=1)
-        alive = share >= DEAD * share.sum() / len(share)
-        needed = state.mixing[:, (state.mixing * alive[:, None]).sum(axis=0) <= 0].argmax(
-            axis=0
-        )  # a class keeps its last
-        alive[needed] = True
-        if self.settings.sharing == 0:  # so does an owner
-            for k in np.unique(state.owners):
-                mine = state.owners == k
-                if not (alive & mine).any():
-                    alive[np.flatnonzero(mine)[share[mine].argmax()]] = True
-        if alive.all():
-            return self
-        scatter = state.scatter if self.is_pooled else state.scatter[alive]
-        if self.is_pooled:
-            scatter = scatter * (share[alive].sum() / share.sum())
-        mixing = state.mixing[alive]
-        names = "mass", "mean", "owners"
-        kept = {name: getattr(state, name)[alive] for name in names}
-        return self._of(replace(state, scatter=scatter, mixing=mixing / mixing.sum(axis=0), **kept))
-
-    def _probed(
-        self, probes: ArrayRows, step: float
-    ) -> tuple[np.ndarray, list[tuple[np.ndarray, int, float]]]:
-        """What rows of each class are worth now, and where a kernel is to be born: center, class,
-        and share of the rows.
+    def _turned_over(self, born: list[Birth]) -> "StreamNetwork":
+        """With new kernels, of the mean shape of all, and without those that have lost their rows;
+        a class keeps its largest.
         """
+        state, kernel, n_kernels = self.state, self.kernel, len(self.state.mean)
+        mass, mean, scatter, mixing = state.mass, state.mean, state.scatter, state.mixing
+        owners, is_pooled = state.owners, len(kernel.pool_moments(np.ones((2, 1)))) == 1
+        if born:
+            centers, codes, shares = map(np.array, zip(*born, strict=True))
+            at = np.append(np.arange(n_kernels), np.zeros_like(codes))
+            to = dict(enumerate(centers, n_kernels))
+            moved = kernel.move(kernel.take(self.params.kernels, at), to, reset=True)
+            new_mass = shares[:, None] * np.eye(mass.shape[1])[codes]
+            flat = np.asarray(kernel.flat(moved.covariance))[-len(born) :]
+            new = np.asarray(kernel.pool_moments(shares[:, None] * flat))
+            scatter = scatter + new if is_pooled else np.append(scatter, new, axis=0)
+            mean, owners = np.append(mean, centers, axis=0), np.append(owners, codes)
+            mass = np.append(mass, new_mass, axis=0)
+            mixing = _mixing(mass, np.append(mixing, 0 * new_mass, axis=0))
+        share = mass.sum(axis=1)
+        alive = share >= DEAD * share.mean()
+        alive[mixing.argmax(axis=0)] = True
+        if alive.all() and not born:
+            return self
+        kept = {
+            "mass": mass[alive],
+            "mean": mean[alive],
+            "owners": owners[alive],
+            "mixing": mixing[alive] / mixing[alive].sum(axis=0),
+            "scatter": scatter * (share[alive].sum() / share.sum())
+            if is_pooled
+            else scatter[alive],
+        }
+        return self._of(replace(state, **kept))
+
+    def _probed(self, probes: ArrayRows, step: float) -> tuple[np.ndarray, list[Birth]]:
+        """The level of the rows of each class now, and the kernels to add."""
         framed = self.framed(probes)
         codes = np.asarray(probes.y)
         natural_params = self.kernel.natural_params(self.params.kernels, probes.eps)
@@ -267,49 +260,20 @@ class StreamNetwork:
             framed.each(self.network.log_density, natural_params, self.state.mixing)
         )
         level = self.state.level.copy()
-        born: list[tuple[np.ndarray, int, float]] = []
-        for k in range(len(level[0])):
-            mine = np.flatnonzero(codes == k)
-            if not len(mine):
-                continue
-            score = log_density[mine, k]
-            begun = bool(np.isfinite(level[0, k]))
-            new = (
-                score < level[0, k] - FAR * np.sqrt(level[1, k])
-                if begun
-                else np.zeros(len(mine), bool)
-            )
+        born: list[Birth] = []
+        for k in np.unique(codes[codes >= 0]):
+            mine = codes == k
+            score, (mean, variance) = log_density[mine, k], level[:, k]
+            new = score < mean - FAR * np.sqrt(variance)  # none is before there is a level
             room = self.state.most_kernels - len(self.state.mean) - len(born)
-            if new.sum() >= max(FEWEST_NEW, NEW_SHARE * len(mine)) and room > 0:
-                center = np.asarray(self.state.frame.inside(probes.x[mine[new]]).mean(axis=0))
-                born.append((center, k, float(new.sum() / len(codes))))
-                continue  # the level is that of rows that are known
-            if not new.all():
-                weight = max(step, 0.05) if begun else 1.0
+            if new.sum() >= max(FEWEST_NEW, NEW_SHARE * len(score)) and room > 0:
+                center = np.asarray(self.state.frame.inside(probes.x[mine][new]).mean(axis=0))
+                born.append((center, int(k), step * new.sum() / len(codes)))
+            elif not new.all():  # the level is that of rows that are known
+                weight = max(step, 0.05)
                 now = np.array([score[~new].mean(), score[~new].var()])
-                level[:, k] = now if weight == 1 else (1 - weight) * level[:, k] + weight * now
+                level[:, k] = now if np.isnan(mean) else (1 - weight) * level[:, k] + weight * now
         return level, born
-
-    def _with_kernel(self, center: np.ndarray, k: int, share: float) -> "StreamNetwork":
-        """With a kernel of class k, of the mean shape of all kernels."""
-        state, n_kernels = self.state, len(self.state.mean)
-        more = self.kernel.take(self.params.kernels, np.append(np.arange(n_kernels), 0))
-        born = self.kernel.move(more, {n_kernels: center}, reset=True)
-        of_new = share * np.asarray(self.kernel.flat(born.covariance))[-1:]
-        mass = np.append(state.mass, share * (np.arange(state.mass.shape[1]) == k)[None, :], axis=0)
-        scatter = (
-            state.scatter + of_new if self.is_pooled else np.append(state.scatter, of_new, axis=0)
-        )
-        before = np.append(state.mixing, np.zeros((1, mass.shape[1])), axis=0)
-        grown = replace(
-            state,
-            mass=mass,
-            mean=np.append(state.mean, center[None, :], axis=0),
-            scatter=scatter,
-            mixing=_mixing(mass, before),
-            owners=np.append(state.owners, k),
-        )
-        return self._of(grown)
 
     # -- what has been learned ---------------------------------------------------------------------
 
@@ -383,15 +347,6 @@ def _averaged(
 # -- mini-batches ----------------------------------------------------------------------------------
 
 
-class MiniBatch(NamedTuple):
-    """Checked rows in memory, and some of them in NumPy."""
-
-    rows: Rows
-    probes: ArrayRows
-    weight: float
-    columns: Columns
-
-
 def stream_classes(known: np.ndarray | None, given: Any) -> np.ndarray:
     """All classes of a stream, sorted: those of its first call."""
     if known is None:
@@ -414,21 +369,15 @@ def mini_batch(
     classes: np.ndarray,
     unlabeled: Any,
     n_jobs: int | None,
-) -> MiniBatch:
-    """Rows of one call to `partial_fit`."""
+) -> tuple[Rows, ArrayRows, float, Columns]:
+    """Rows of one call to `partial_fit`, some of them in NumPy, their weight and columns."""
     if is_lazy(X) or is_source(X, y):
         raise KernelpoolError(
             f"partial_fit takes a mini-batch that is in memory; got {type(X).__name__}. Call it "
-            f"for each part, or use fit."
+            "for each part, or use fit."
         )
     columns, X = complete_numbers(estimator, X, "partial_fit")
-    labels = to_numpy(y) if is_array(y) else np.asarray(y)
-    labels = labels if labels.ndim == 1 else column_or_1d(labels, warn=True)
-    if len(labels) != X.shape[0]:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, "
-            f"{len(labels)}]"
-        )
+    labels = label_column(y, X.shape[0])
     codes = codes_of_known(labels, classes)  # nearly always all are, and that is found soonest
     if codes is None:
         found = distinct_labels(labels, unlabeled)
@@ -448,7 +397,7 @@ def mini_batch(
     every = max(1, X.shape[0] // N_PROBES)
     probes = ArrayRows(np.asarray(to_numpy(X[::every, ...]), np.float64), codes[::every], n_jobs=1)
     total = float(len(codes) if weight is None else weight.sum())
-    return MiniBatch(rows, probes, total, columns)
+    return rows, probes, total, columns
 
 
 # -- the beginning ---------------------------------------------------------------------------------
@@ -461,62 +410,46 @@ def begin(
     training = MixtureTraining(data, replace(settings, max_iter=START_SWEEPS, empty_kernels="drop"))
     fitted, *_ = training.fitted(training.best())
     weight = data.class_weight + data.unlabeled_weight * fitted.class_prior
-    network = resume(
-        training.in_frame(fitted.means, fitted.covariances),
-        fitted.mixing,
-        np.searchsorted(data.classes, fitted.owners),
-        weight / weight.sum(),
-        Frame(*map(np.asarray, (training.frame.origin, training.frame.unit))),
-        data.weight,
-        float(fitted.objective or 0.0),
-        settings,
-        half_life,
-    )
+    fitted = replace(fitted, class_prior=weight / weight.sum())
+    kernels = training.in_frame(fitted.means, fitted.covariances)
     state = replace(
-        network.state,
+        resume(fitted, kernels, training.frame, data.weight, settings, half_life).state,
         variance=training.variance,
         class_weight=data.class_weight,
         n_steps=1,
         most_kernels=MOST * len(training.owners),
     )
-    level, _ = network._of(state)._probed(probes, 1.0)
-    return network._of(replace(state, level=level))
+    level, _ = StreamNetwork(state, settings, half_life)._probed(probes, 1.0)
+    return StreamNetwork(replace(state, level=level), settings, half_life)
 
 
 def resume(
+    fitted: FittedSharedKernel,
     kernels: Kernels,
-    mixing: np.ndarray,
-    owners: np.ndarray,
-    class_prior: np.ndarray,
     frame: Frame,
     seen: float,
-    objective: float,
     settings: Settings,
     half_life: float | None,
 ) -> StreamNetwork:
     """A stream that goes on from a fitted network, whose kernels are given in the frame."""
     plain = FAMILIES[settings.covariance_type](np.zeros(kernels.mean.shape[1]))
-    mean, share, mass = np.asarray(kernels.mean), mixing @ class_prior, mixing * class_prior
+    mean, mass = np.asarray(kernels.mean), fitted.mixing * fitted.class_prior
+    share = mass.sum(axis=1)
     spread = np.asarray(plain.variances(kernels)) + (mean - share @ mean) ** 2
+    flat = np.asarray(plain.flat(kernels.covariance))
     state = StreamState(
-        frame=frame,
+        frame=Frame(np.asarray(frame.origin), np.asarray(frame.unit)),
         variance=np.asarray(share @ spread),
         mass=mass,
         mean=mean,
-        scatter=scatter_of(plain, kernels, mass),
-        mixing=mixing,
-        owners=owners,
-        class_weight=seen * class_prior,
-        level=np.full((2, mixing.shape[1]), np.nan),
+        scatter=np.asarray(plain.pool_moments(share[:, None] * flat)),
+        mixing=fitted.mixing,
+        owners=np.searchsorted(fitted.classes, fitted.owners),
+        class_weight=seen * fitted.class_prior,
+        level=np.full((2, mass.shape[1]), np.nan),
         seen=seen,
-        objective=objective,
+        objective=fitted.objective or 0.0,
         n_steps=0,
         most_kernels=MOST * len(mean),
     )
     return StreamNetwork(state, settings, half_life)
-
-
-def scatter_of(kernel: Gaussian, kernels: Kernels, mass: np.ndarray) -> np.ndarray:
-    """The scatter about the means from which such kernels are estimated."""
-    flat = np.asarray(kernel.flat(kernels.covariance))
-    return np.asarray(kernel.pool_moments(mass.sum(axis=1)[:, None] * flat))
