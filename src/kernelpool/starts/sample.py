@@ -39,7 +39,8 @@ class Sample:
 
     def __add__(self, other: "Sample") -> "Sample":
         pairs = zip(self._columns(), other._columns(), strict=True)
-        return Sample(*map(np.concatenate, pairs), most=self.most).thinned()
+        key, code, x, weight = map(np.concatenate, pairs)
+        return Sample(key, code, x, weight, self.most).thinned()
 
     def _columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return self.key, self.code, self.x, self.weight
@@ -53,7 +54,8 @@ class Sample:
                 rows = rows[np.argpartition(self.key[rows], self.most - 1)[: self.most]]
             keep.append(rows)
         chosen = np.concatenate(keep)
-        return Sample(*(column[chosen] for column in self._columns()), most=self.most)
+        key, code, x, weight = (column[chosen] for column in self._columns())
+        return Sample(key, code, x, weight, self.most)
 
     def of_class(self, k: int) -> ClassSample:
         """The distinct rows of class k; equal rows become one with their joint weight."""
