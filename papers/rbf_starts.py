@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
 from kernelpool.rows import as_rows
-from kernelpool.training.em_log import EMLogConfig, hidden_layer
+from kernelpool.training.em_log import hidden_layer
 from kernelpool.training.prepare import surveyed
 from kernelpool.training.shared_kernel import Settings
 
@@ -47,23 +47,13 @@ def trained_mixture(
     `widths` replaces their variances: "unit" is variance one, as in (1) of the EM-Log paper, and
     "farthest" the largest squared distance between two centers, as in Netlab.
     """
-    config = EMLogConfig(
-        n_kernels=n_kernels,
-        default_kernels=n_kernels,
-        init=init,
-        kernel=Settings(covariance_type="spherical", kernel_prior=kernel_prior),
-        training="two_stage",
-        activation="gaussian",
-        temperature=None,
-        single_step=False,
-        patience=None,
-        max_iter=max_iter,
-        tol=tol,
-        seed=check_random_state(seed).randint(2**31),
+    settings = Settings(
+        covariance_type="spherical", kernel_prior=kernel_prior, max_iter=max_iter, tol=tol
     )
     X = np.asarray(X, np.float64)
     data = surveyed(as_rows(X, np.zeros(len(X), int)), np.zeros(1))
-    training, params, *_ = hidden_layer(data, config)
+    drawn = check_random_state(seed).randint(2**31)
+    training, params, *_ = hidden_layer(data, settings, init, n_kernels=n_kernels, seed=drawn)
     network = training.in_data_units(params)
     means, covariances, mixing = network.means, network.covariances, network.mixing
     found = mixture(means, 1.0)

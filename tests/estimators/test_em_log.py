@@ -1,33 +1,27 @@
 """EM-Log networks: the paper, textbook formulas and scikit-learn as references."""
 
 import itertools
-import pickle
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from networks.test_em_log import naive_em_log
+from networks.test_em_log import densities
 from scipy.spatial.distance import cdist, pdist
+from scipy.special import expit
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, make_blobs, make_friedman1
-from sklearn.exceptions import NotFittedError
+from sklearn.datasets import load_breast_cancer, make_blobs
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import cross_val_score
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.validation import check_is_fitted
 
 from kernelpool import EMLogClassifier, EMLogRegressor, SharedKernelClassifier
-from kernelpool.datasets import make_ellipses, make_ripley, make_strips
+from kernelpool.datasets import make_ripley
 from kernelpool.errors import KernelpoolError, UnfinishedWarning
+from kernelpool.networks.em_log import EMLog
 from papers.data import load_ripley, missing_reason
 from papers.rbf_starts import trained_mixture
-
-FAMILIES = ("spherical", "diag", "full", "tied")
-ACTIVATIONS = ("density", "gaussian", "normalized")
-TRAININGS = ("two_stage", "em_log", "em_log_link")
 
 
 @parametrize_with_checks([EMLogRegressor(patience=2, random_state=0)])
@@ -63,6 +57,28 @@ def test_netlab_against_the_textbook():
     assert np.array_equal(model.predict(X), expected)
 
 
+def naive_em_log(x, y, mean, covariance, n_sweeps, *, link, bound):
+    """Steps 1a-1f as printed, with the residual y - p in (5) and alpha = 1/k at the start."""
+    k, n = len(mean), len(x)
+    alpha, beta = np.full(k, 1 / k), np.zeros(k + 1)
+    for _ in range(n_sweeps):
+        joint = alpha * densities(x, mean, covariance)
+        z = joint / joint.sum(axis=1, keepdims=True)  # 1a
+        alpha = z.mean(axis=0)  # 1b
+        mean = np.array([z[:, s] @ x / z[:, s].sum() for s in range(k)])  # 1c
+        covariance = np.array(
+            [(x - mean[s]).T @ ((x - mean[s]) * z[:, s : s + 1]) / z[:, s].sum() for s in range(k)]
+        )  # 1d
+        design = np.column_stack([densities(x, mean, covariance), np.ones(n)])
+        p = expit(design @ beta)
+        w = np.full(n, 0.25) if bound else p * (1 - p)
+        beta = beta + np.linalg.solve(design.T @ np.diag(w) @ design, design.T @ (y - p))  # 1e
+        mixture = alpha
+        if link:
+            alpha = np.abs(beta[:k]) / np.abs(beta[:k]).sum()  # 1f
+    return mean, covariance, mixture, beta
+
+
 @pytest.mark.parametrize("link", [False, True])
 @pytest.mark.parametrize("readout", ["newton", "bound"])
 def test_the_papers_rule_from_a_given_start(rows, link, readout):
@@ -84,7 +100,7 @@ def test_the_papers_rule_from_a_given_start(rows, link, readout):
         max_iter=3,
         kernel_prior=None,
     ).fit(X, y)
-    means, covariances, mixing, _, beta = naive_em_log(
+    means, covariances, mixing, beta = naive_em_log(
         X, y, mean, given.covariances_, 3, link=link, bound=readout == "bound"
     )
     np.testing.assert_allclose(network.means_, means, rtol=1e-5)
@@ -124,36 +140,17 @@ def test_training_stops_before_em_hurts():
     assert np.mean(errors_on_ripley(3, **settings)) < np.mean(last) - 1
 
 
-def test_figures_3_and_4():
-    """No test errors on the ellipses; long kernels beat spherical ones on the strips (paper:
-    15).
-    """
-    X, y = make_ellipses(200, random_state=0)
-    assert (
-        EMLogClassifier(4, random_state=0).fit(X, y).score(*make_ellipses(400, random_state=1)) == 1
-    )
-    X, y = make_strips(100, random_state=0)
-    X_test, y_test = make_strips(200, random_state=1)
-    long = EMLogClassifier(6, random_state=0).fit(X, y)
-    assert (long.predict(X_test) != y_test).sum() <= 2
-    hidden = trained_mixture(X, 6, "kmeans", 0)
-    settings = {"training": "two_stage", "readout": "least_squares", "activation": "gaussian"}
-    spherical = EMLogClassifier(init=hidden, ridge=0.0, **settings).fit(X, y)
-    assert (spherical.predict(X_test) != y_test).sum() >= 10
-
-
 # -- combinations ----------------------------------------------------------------------------------
 
 EVERY = list(
     itertools.product(
         ("random", "kmeans", "em", "mixture"),
-        (("least_squares", 0.0), ("least_squares", "loo"), ("logistic", "loo"), ("newton", "loo"),
-         ("bound", "loo")),
-        TRAININGS,
-        ACTIVATIONS,
-        FAMILIES,
+        ("least_squares", "logistic", "newton", "bound"),
+        ("two_stage", "em_log", "em_log_link"),
+        ("density", "gaussian", "normalized"),
+        ("spherical", "diag", "full", "tied"),
     )
-)  # fmt: skip
+)
 
 
 @pytest.mark.filterwarnings("ignore:Training stopped after max_iter")
@@ -162,19 +159,18 @@ def test_thirty_dimensions():
     X, y = load_breast_cancer(return_X_y=True)
     X, X_test, y = X[:120], X[120:160], y[:120]
     X_test = np.vstack([X_test, X_test[:1] * 1e6])
-    for init, (readout, ridge), training, activation, family in EVERY[::61]:
+    for init, readout, training, activation, family in EVERY[::49]:
         if init == "mixture":
             init = GaussianMixture(4, covariance_type=family, random_state=0, reg_covar=1e-3).fit(X)
-        settings = {"init": init, "training": training, "activation": activation, "ridge": ridge}
+        settings = {"init": init, "training": training, "activation": activation}
         settings |= {"covariance_type": family, "max_iter": 3, "random_state": 0}
         network = EMLogClassifier(4, readout=readout, **settings).fit(X, y)
         p = network.predict_proba(X_test)
         assert np.isfinite(p).all(), settings
         np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12, err_msg=str(settings))
         if readout == "least_squares":
-            mean, std = (
-                EMLogRegressor(4, **settings).fit(X, X[:, :2]).predict(X_test[:-1], return_std=True)
-            )
+            regressor = EMLogRegressor(4, **settings).fit(X, X[:, :2])
+            mean, std = regressor.predict(X_test[:-1], return_std=True)
             assert np.isfinite(mean).all(), settings
             assert (std > 0).all(), settings
 
@@ -198,27 +194,6 @@ def test_the_order_of_the_classes_does_not_matter(rows, readout):
     )
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_units_and_offsets_do_not_matter(rows, family):
-    X, y = rows
-    settings = {"covariance_type": family, "activation": "density", "max_iter": 5, "patience": None}
-    scaler = StandardScaler().fit(X * [1000.0, 1.0] + [1e5, -1.0])
-    moved = X * [1000.0, 1.0] + [1e5, -1.0]
-    here = EMLogClassifier(5, random_state=0, **settings).fit(moved, y)
-    there = EMLogClassifier(5, random_state=0, **settings).fit(scaler.transform(moved), y)
-    np.testing.assert_allclose(
-        here.predict_proba(moved), there.predict_proba(scaler.transform(moved)), atol=1e-6
-    )
-    settings["random_state"] = 0
-    target = X[:, 1] ** 2
-    here, there = (
-        EMLogRegressor(5, **settings).fit(x, target) for x in (moved, scaler.transform(moved))
-    )
-    np.testing.assert_allclose(
-        here.predict(moved), there.predict(scaler.transform(moved)), atol=1e-6
-    )
-
-
 # -- options ---------------------------------------------------------------------------------------
 
 
@@ -233,8 +208,7 @@ def test_outputs_follow_from_the_attributes(rows, mixture):
     np.testing.assert_allclose(network.means_, mixture.means_, rtol=1e-12)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("ridge", [0.0, "loo"])
+@pytest.mark.parametrize(("n_classes", "ridge"), [(2, 0.0), (3, "loo")])
 def test_least_squares_outputs_become_probabilities(rows, ridge, n_classes):
     X, y = rows
     y = y if n_classes == 2 else y + (X[:, 0] > 0.2)
@@ -263,13 +237,8 @@ def test_rows_without_a_label_shape_the_hidden_layer_only(rows):
 
 def test_two_stages_leave_the_kernels_where_they_are(rows):
     X, y = rows
-    settings = {"training": "two_stage", "random_state": 0}
-    assert EMLogClassifier(4, **settings).fit(X, y).n_iter_ == 0
-    em = EMLogClassifier(4, init="em", kernel_prior=None, tol=1e-8, **settings).fit(X, y)
-    best = GaussianMixture(4, tol=1e-10, max_iter=5000, reg_covar=0, means_init=em.means_, weights_init=em.mixing_,
-                           precisions_init=np.linalg.inv(em.covariances_)).fit(X)  # fmt: skip
-    np.testing.assert_allclose(em.means_, best.means_, atol=0.02)
-    random = EMLogClassifier(4, init="random", **settings).fit(X, y)
+    random = EMLogClassifier(4, init="random", training="two_stage", random_state=0).fit(X, y)
+    assert random.n_iter_ == 0
     assert all((np.abs(X - mean).sum(axis=1) < 1e-9).any() for mean in random.means_)
 
 
@@ -294,6 +263,9 @@ def test_the_best_sweep_is_kept(rows):
     assert network.loss_ <= network.history_.min() + 1e-5
     assert network.n_iter_ - network.best_iter_ == 10
     assert network.converged_
+    last = network.set_params(patience=None, max_iter=network.n_iter_).fit(*rows)
+    assert last.best_iter_ == last.n_iter_ == last.max_iter
+    assert len(last.history_) == 0
 
 
 def test_the_temperature_is_that_with_the_least_loss(rows):
@@ -314,8 +286,6 @@ def test_mixtures_survive_a_clone_when_frozen(rows, mixture):
     shared = SharedKernelClassifier.prbf(4, random_state=0).fit(X, y)
     network = EMLogClassifier(init=shared, training="two_stage").fit(X, y)
     assert network.covariance_type_ == "spherical"
-    again = pickle.loads(pickle.dumps(EMLogClassifier(init=mixture).fit(X, y)))
-    assert again.score(X, y) > 0.8
 
 
 # -- regression ------------------------------------------------------------------------------------
@@ -358,24 +328,15 @@ def test_uncertainty_is_that_of_a_linear_model():
     )
 
 
-@pytest.mark.parametrize("ridge", ["loo", "gcv"])
-def test_regression_beats_the_mean_on_friedman(ridge):
-    X, y = make_friedman1(400, noise=1.0, random_state=0)
-    X_test, y_test = make_friedman1(400, noise=0.0, random_state=1)
-    assert EMLogRegressor(ridge=ridge, random_state=0).fit(X, y).score(X_test, y_test) > 0.7
-
-
 def test_one_and_several_outputs(rows):
     X, _ = rows
     y = np.column_stack([X[:, 0], X[:, 1] * 1000 + 1e6])
     both = EMLogRegressor(6, random_state=0).fit(X, y)
-    assert both.predict(X).shape == (300, 2)
-    assert EMLogRegressor(6, random_state=0).fit(X, y[:, :1]).predict(X).shape == (300, 1)
-    assert EMLogRegressor(6, random_state=0).fit(X, y[:, 0]).predict(X).shape == (300,)
+    for targets, shape in ((y, (300, 2)), (y[:, :1], (300, 1)), (y[:, 0], (300,))):
+        assert EMLogRegressor(6, random_state=0).fit(X, targets).predict(X).shape == shape
     scaled = EMLogRegressor(6, random_state=0).fit(X, y * [7.0, 0.01] - [3.0, 5.0])
-    np.testing.assert_allclose(
-        scaled.predict(X), both.predict(X) * [7.0, 0.01] - [3.0, 5.0], rtol=1e-5, atol=1e-5
-    )
+    expected = both.predict(X) * [7.0, 0.01] - [3.0, 5.0]
+    np.testing.assert_allclose(scaled.predict(X), expected, rtol=1e-5, atol=1e-5)
     constant = EMLogRegressor(3, random_state=0).fit(X, np.full(300, 7.0))
     np.testing.assert_allclose(constant.predict(X), 7.0, rtol=1e-12)
 
@@ -390,7 +351,6 @@ def test_one_and_several_outputs(rows):
         ({"init": 3}, "got int without means_, covariances_, weights_"),
         ({"n_kernels": 301}, "n_kernels=301 is more than the 300 rows of X"),
         ({"ridge": "gcv"}, "ridge='gcv' is for readout='least_squares'; got readout='logistic'"),
-        ({"activation": "sigmoid"}, "The 'activation' parameter"),
     ],
 )
 def test_bad_settings(rows, settings, message):
@@ -415,8 +375,6 @@ def test_bad_targets(rows):
     for target, message in (
         (None, "y to be passed"),
         (np.where(y, 1e200, -1e200), "too large to be squared"),
-        (y[:-1], "inconsistent numbers of samples"),
-        (np.where(y, np.nan, 0.0), "NaN"),
     ):
         with pytest.raises(ValueError, match=message):
             EMLogRegressor().fit(X, target)
@@ -429,11 +387,8 @@ def test_a_training_that_is_cut_short_warns(rows):
         EMLogClassifier(6, init="em", training="two_stage", max_iter=2, random_state=0).fit(*rows)
 
 
-@pytest.mark.parametrize("cls", [EMLogClassifier, EMLogRegressor])
 @pytest.mark.parametrize("sweep", [1, 4])
-def test_an_interrupted_fit_keeps_the_best_sweep(cls, sweep, monkeypatch):
-    from kernelpool.networks.em_log import EMLog
-
+def test_an_interrupted_fit_keeps_the_best_sweep(rows, sweep, monkeypatch):
     whole, calls = EMLog.sweep, itertools.count(1)
 
     def interrupted(self, *args):
@@ -442,15 +397,8 @@ def test_an_interrupted_fit_keeps_the_best_sweep(cls, sweep, monkeypatch):
         return whole(self, *args)
 
     monkeypatch.setattr(EMLog, "sweep", interrupted)
-    x = np.random.default_rng(0).normal(size=(200, 2))
-    y = (x[:, 0] > 0).astype(int)
-    model = cls(4, random_state=0)
-    if sweep == 1:
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(x, y)
-        with pytest.raises(NotFittedError):
-            check_is_fitted(model)
-    else:
-        with pytest.raises(KeyboardInterrupt, match="after 3 sweeps; the best network so far"):
-            model.fit(x, y)
-        assert model.score(x, y) > 0.5
+    model = EMLogClassifier(4, random_state=0)
+    message = None if sweep == 1 else "after 3 sweeps; the best network so far"
+    with pytest.raises(KeyboardInterrupt, match=message):
+        model.fit(*rows)
+    assert hasattr(model, "means_") == (sweep > 1)

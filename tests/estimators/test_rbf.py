@@ -1,12 +1,10 @@
 """The RBF network with a grid, against scikit-learn's logistic regression and its own formula."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
 
-from kernelpool import RBFNetworkClassifier, load, save
+from kernelpool import RBFNetworkClassifier
 from kernelpool.datasets import make_ripley
 from kernelpool.errors import KernelpoolError
 from kernelpool.training import rbf
@@ -123,35 +121,6 @@ def test_kernels_of_few_features_add_up(max_features):
         assert set(network.kernel_features_.sum(axis=1)) == set(range(1, max_features + 1))
 
 
-def test_kernels_of_one_feature_where_spherical_ones_are_near_no_row():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(2500, 20))
-    odds = 2 * np.sin(3 * X).sum(axis=1)
-    y = rng.random(2500) < 1 / (1 + np.exp(-odds))
-    train, test = slice(0, 1500), slice(1500, 2500)
-    best_possible = (y[test] == (odds[test] > 0)).mean()
-    few, all_ = (
-        RBFNetworkClassifier(max_features=m, random_state=0).fit(X[train], y[train])
-        for m in (1, None)
-    )
-    assert few.score(X[test], y[test]) > best_possible - 0.06
-    assert all_.score(X[test], y[test]) < best_possible - 0.15
-
-
-@pytest.mark.parametrize("max_features", [None, 2])
-def test_features_are_standardized_inside(three, max_features):
-    X, y = three
-    scaler = StandardScaler().fit(X)
-    settings = {"max_features": max_features, "width": 1.0, "ridge": 0.2, "random_state": 0}
-    inside = RBFNetworkClassifier(40, **settings).fit(X, y)
-    before = RBFNetworkClassifier(40, standardize=False, **settings).fit(scaler.transform(X), y)
-    np.testing.assert_allclose(
-        inside.predict_proba(X), before.predict_proba(scaler.transform(X)), atol=1e-6
-    )
-    raw = RBFNetworkClassifier(40, standardize=False, **settings).fit(X, y)
-    assert np.abs(raw.predict_proba(X) - inside.predict_proba(X)).max() > 0.1
-
-
 @pytest.mark.parametrize(
     "change",
     [{"n_kernels": 10}, {"init": "random"}, {"ridge": 5.0}, {"width": 3.0}, {"max_features": 1}],
@@ -175,32 +144,3 @@ def test_two_rows_are_enough(X):
     network = RBFNetworkClassifier(random_state=0).fit(X, [0, 1])
     assert network.predict(X).tolist() == [0, 1]
     assert np.isnan(network.loss_)
-
-
-def test_a_learned_metric_finds_the_direction_that_matters():
-    rng = np.random.default_rng(0)
-    z = rng.normal(size=(1000, 8))
-    y = (np.abs(z[:, 0]) > 0.7).astype(int)
-    z[:, 1:] *= 2
-    X = 5 + 3 * z @ np.linalg.qr(rng.normal(size=(8, 8)))[0]
-    plain, learned = (
-        RBFNetworkClassifier(60, metric=metric, random_state=0).fit(X[:500], y[:500])
-        for metric in (None, "learned")
-    )
-    assert 1 - learned.score(X[500:], y[500:]) < 0.6 * (1 - plain.score(X[500:], y[500:]))
-    assert not hasattr(learned.set_params(metric=None).fit(X[:100], y[:100]), "metric_")
-
-
-def test_categories_and_missing_cells(tmp_path):
-    rng = np.random.default_rng(0)
-    table = {"a": rng.normal(size=200), "b": rng.choice(["x", "y", "z"], 200)}
-    frame = pd.DataFrame({**table, "c": rng.normal(size=200)})
-    y = (frame.a > 0) ^ (frame.b == "x")
-    frame.loc[::7, "a"], frame.loc[::9, "b"] = np.nan, None
-    network = RBFNetworkClassifier(max_features=2, random_state=0).fit(frame, y)
-    known = frame.notna().all(axis=1)
-    assert network.score(frame[known], y[known]) > 0.9  # a number and a category interact
-    assert network.kernel_features_.sum(axis=1).max() == 2
-    save(network, tmp_path / "network.safetensors")
-    found = load(tmp_path / "network.safetensors").predict_proba(frame)
-    np.testing.assert_array_equal(found, network.predict_proba(frame))

@@ -27,18 +27,17 @@ from ..networks.readout import LeastSquares, Logistic, class_targets
 from ..tables.columns import Columns
 from ..text import plural
 from ..training.em_log import (
-    EMLogConfig,
     EMLogNetwork,
     GivenMixture,
     fit_em_log,
     given_mixture,
+    hidden_layer,
     regression_data,
 )
 from ..training.prepare import TrainingData, encoded_rows, named_features
 from ..training.shared_kernel import Settings
 from .base import Estimator
-from .rbf import decision
-from .tabular import FittedTabular, TabularClassifier
+from .tabular import FittedTabular, KernelNetworkClassifier
 
 STARTS = ("kmeans", "random", "em")
 KERNELS_PER_CLASS = 10
@@ -88,12 +87,42 @@ class EMLogEstimator(Estimator):
         "random_state": ["random_state"],
     }
 
+    def __init__(
+        self,
+        n_kernels: int | None = None,
+        *,
+        init: Any = "kmeans",
+        training: str = "em_log_link",
+        ridge: float | str = "loo",
+        activation: str = "normalized",
+        temperature: float | None = None,
+        covariance_type: str = "diag",
+        kernel_prior: str | None = "conjugate",
+        patience: int | None = 10,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        random_state: Any = None,
+    ) -> None:
+        self.n_kernels = n_kernels
+        self.init = init
+        self.training = training
+        self.ridge = ridge
+        self.activation = activation
+        self.temperature = temperature
+        self.covariance_type = covariance_type
+        self.kernel_prior = kernel_prior
+        self.patience = patience
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
     def _fit_layers(
         self,
         data: TrainingData,
         default_kernels: int,
         output: Logistic | LeastSquares,
-        single_step: bool,
+        *,
+        once: bool = False,
     ) -> tuple[EMLogNetwork, EMLogRun]:
         """Train both layers; the estimator is not changed."""
         init: str | GivenMixture = self.init
@@ -104,32 +133,34 @@ class EMLogEstimator(Estimator):
             )
         if not isinstance(init, str):
             init, family = given_mixture(init, data.rows.n_features)
-        standardize = isinstance(init, str)  # a mixture is in the units of the data
-        config = EMLogConfig(
-            n_kernels=self.n_kernels,
-            default_kernels=default_kernels,
-            init=init,
-            kernel=Settings(
-                covariance_type=family,
-                covariance_floor=COVARIANCE_FLOOR,
-                kernel_prior=self.kernel_prior,
-                standardize=standardize,
-            ),
-            training=self.training,
-            activation=self.activation,
-            temperature=self.temperature,
-            single_step=single_step,
-            patience=self.patience,
+        settings = Settings(
+            covariance_type=family,
+            covariance_floor=COVARIANCE_FLOOR,
+            kernel_prior=self.kernel_prior,
+            standardize=isinstance(init, str),  # a mixture is in the units of the data
             max_iter=self.max_iter,
             tol=self.tol,
-            seed=check_random_state(self.random_state).randint(2**31),
         )
         with named_features(data.columns):
-            return fit_em_log(data, config, output)
-
-    @property
-    def _strength(self) -> float | str:
-        return self.ridge if isinstance(self.ridge, str) else float(self.ridge)
+            start = hidden_layer(
+                data,
+                settings,
+                init,
+                n_kernels=self.n_kernels,
+                default_kernels=default_kernels,
+                seed=check_random_state(self.random_state).randint(2**31),
+            )
+            return fit_em_log(
+                start,
+                output,
+                training=self.training,
+                activation=self.activation,
+                temperature=self.temperature,
+                once=once,
+                patience=self.patience,
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
 
     def _finish(self, outcome: str) -> Self:
         if not self.converged_:
@@ -161,7 +192,7 @@ class EMLogEstimator(Estimator):
         )
 
 
-class EMLogClassifier(TabularClassifier, EMLogEstimator):
+class EMLogClassifier(KernelNetworkClassifier, EMLogEstimator):
     r"""EM-Log and EM-Log-Link: an RBF network whose layers are trained together.
 
     The hidden layer is one Gaussian mixture of all rows, which does not depend on the labels; the
@@ -277,7 +308,7 @@ class EMLogClassifier(TabularClassifier, EMLogEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **EMLogEstimator._parameter_constraints,
-        **TabularClassifier._parameter_constraints,
+        **KernelNetworkClassifier._parameter_constraints,
         "readout": [StrOptions({"logistic", "newton", "bound", "least_squares"})],
     }
 
@@ -299,20 +330,22 @@ class EMLogClassifier(TabularClassifier, EMLogEstimator):
         categorical_features: Any = "from_dtype",
         random_state: Any = None,
     ) -> None:
-        self.n_kernels = n_kernels
-        self.init = init
-        self.training = training
+        super().__init__(
+            n_kernels,
+            init=init,
+            training=training,
+            ridge=ridge,
+            activation=activation,
+            temperature=temperature,
+            covariance_type=covariance_type,
+            kernel_prior=kernel_prior,
+            patience=patience,
+            max_iter=max_iter,
+            tol=tol,
+            random_state=random_state,
+        )
         self.readout = readout
-        self.ridge = ridge
-        self.activation = activation
-        self.temperature = temperature
-        self.covariance_type = covariance_type
-        self.kernel_prior = kernel_prior
-        self.patience = patience
-        self.max_iter = max_iter
-        self.tol = tol
         self.categorical_features = categorical_features
-        self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -342,13 +375,13 @@ class EMLogClassifier(TabularClassifier, EMLogEstimator):
         first = 1 if self._is_logistic or n_classes == 2 else 0
         rows: Any = data.rows
         targets = class_targets(rows.y, rows.weight, n_classes, first)
-        output: Logistic | LeastSquares
-        if self._is_logistic:
-            output = Logistic(*targets, self._strength, bound=self.readout == "bound")
-        else:
-            output = LeastSquares(*targets, self._strength)
-        single_step = self.readout in ("newton", "bound")
-        network, run = self._fit_layers(data, KERNELS_PER_CLASS * n_classes, output, single_step)
+        output = (
+            Logistic(*targets, self.ridge, bound=self.readout == "bound")
+            if self._is_logistic
+            else LeastSquares(*targets, self.ridge)
+        )
+        once = self.readout in ("newton", "bound")
+        network, run = self._fit_layers(data, KERNELS_PER_CLASS * n_classes, output, once=once)
         if self._is_logistic and n_classes > 2:  # the first class was the reference
             weight = np.hstack([np.zeros_like(network.readout[:, :1]), network.readout])
             network = replace(network, readout=weight - weight.mean(axis=1, keepdims=True))
@@ -368,37 +401,6 @@ class EMLogClassifier(TabularClassifier, EMLogEstimator):
             return np.asarray(log_softmax(output, axis=1))
         output = np.maximum(output, self._fitted.smallest)
         return np.asarray(np.log(output / output.sum(axis=1, keepdims=True)))
-
-    def activations(self, X: Any) -> np.ndarray:
-        """Outputs of the kernels: the columns that `readout_` weights.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        activation : ndarray of shape (n_samples, n_kernels)
-            p(x|j) / exp(activation_log_scale_), or P(j|x) where `activation` is "normalized".
-        """
-        x = self._encoded(X)
-        return self._averaged(x, self._fitted.activations)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Log-odds of the second of two classes, or log-probabilities of more.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        score : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            The most probable class has the highest.
-        """
-        return decision(self.predict_log_proba(X))
 
 
 class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
@@ -496,35 +498,6 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
     [1.] [0.01]
     """
 
-    def __init__(
-        self,
-        n_kernels: int | None = None,
-        *,
-        init: Any = "kmeans",
-        training: str = "em_log_link",
-        ridge: float | str = "loo",
-        activation: str = "normalized",
-        temperature: float | None = None,
-        covariance_type: str = "diag",
-        kernel_prior: str | None = "conjugate",
-        patience: int | None = 10,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        random_state: Any = None,
-    ) -> None:
-        self.n_kernels = n_kernels
-        self.init = init
-        self.training = training
-        self.ridge = ridge
-        self.activation = activation
-        self.temperature = temperature
-        self.covariance_type = covariance_type
-        self.kernel_prior = kernel_prior
-        self.patience = patience
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit both layers.
@@ -545,9 +518,9 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
         """
         data, target, mean, scale = regression_data(self, X, y, sample_weight)
         rows: Any = data.rows
-        output = LeastSquares(target, rows.weight, self._strength)
-        network, run = self._fit_layers(data, KERNELS_OF_REGRESSOR, output, False)
-        noise, covariance = output.uncertainty(run.network.layer.design, run.network.readout)
+        output = LeastSquares(target, rows.weight, self.ridge)
+        network, run = self._fit_layers(data, KERNELS_OF_REGRESSOR, output)
+        noise, covariance = output.uncertainty(run.network.design, run.network.readout)
         readout = network.readout * scale
         readout[-1] += mean
         self._fitted = FittedEMLogRegressor(

@@ -17,7 +17,7 @@ from ..text import plural
 from ..training.monitor import print_sweep
 from ..training.prepare import given_weights, labeled
 from ..training.rbf import RBFNetwork, fit_rbf
-from .tabular import FittedTabular, TabularClassifier
+from .tabular import FittedTabular, KernelNetworkClassifier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class FittedRBF(RBFNetwork, FittedTabular):
     """The fitted state of an `RBFNetworkClassifier`."""
 
 
-class RBFNetworkClassifier(TabularClassifier):
+class RBFNetworkClassifier(KernelNetworkClassifier):
     r"""Radial basis function network: many Gaussian kernels and a logistic readout.
 
     The kernels have one width and lie at k-means centers. The readout is a logistic regression on
@@ -115,7 +115,7 @@ class RBFNetworkClassifier(TabularClassifier):
     n_jobs = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **TabularClassifier._parameter_constraints,
+        **KernelNetworkClassifier._parameter_constraints,
         "n_kernels": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"kmeans", "random"})],
         "width": [Interval(Real, 0, None, closed="neither"), None],
@@ -231,37 +231,6 @@ class RBFNetworkClassifier(TabularClassifier):
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
         return np.asarray(log_softmax(self._fitted.scores(z), axis=1))
 
-    def activations(self, X: Any) -> np.ndarray:
-        """Heights of the kernels at each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        activation : ndarray of shape (n_samples, n_kernels)
-            Between 0 and 1.
-        """
-        x = self._encoded(X)
-        return self._averaged(x, self._fitted.activations)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Log-odds of the second of two classes, or log-probabilities of more.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        score : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            The most probable class has the highest.
-        """
-        return decision(self.predict_log_proba(X))
-
     def _describe(self) -> Description:
         share, d = self.mixing_, len(self.scale_)
         back = np.diag(self.scale_)
@@ -282,8 +251,3 @@ class RBFNetworkClassifier(TabularClassifier):
             f"{plural(len(self.losses_), 'setting')}.",
             Pool(share / share.sum(), weight=self.readout_[: len(share)], **shapes),
         )
-
-
-def decision(log_proba: np.ndarray) -> np.ndarray:
-    """Log-odds of the second of two classes; of more classes, what was given."""
-    return log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba

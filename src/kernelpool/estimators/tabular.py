@@ -156,3 +156,39 @@ class TabularClassifier(ProbabilityClassifier):
 
     def _map_scores(self, X: Any, transform: Transform) -> Any:
         return transform(self._log_proba(self._encoded(X)))
+
+
+class KernelNetworkClassifier(TabularClassifier):
+    """A hidden layer of kernels, `_fitted.activations`, and an output layer on them."""
+
+    def activations(self, X: Any) -> np.ndarray:
+        """Outputs of the kernels: the columns that `readout_` weights.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        activation : ndarray of shape (n_samples, n_kernels)
+            Heights of Gaussian kernels, between 0 and 1; of EM-Log p(x|j) /
+            exp(activation_log_scale_), or P(j|x) where `activation` is "normalized".
+        """
+        return self._averaged(self._encoded(X), self._fitted.activations)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds of the second of two classes, or log-probabilities of more.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        score : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The most probable class has the highest.
+        """
+        log_proba = self._log_proba(self._encoded(X))
+        return log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba

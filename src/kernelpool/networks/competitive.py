@@ -45,7 +45,6 @@ link to margins: (5) with its second term for the bias alone, a rule and no long
 cost.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -104,19 +103,7 @@ Solver = Callable[[Cost, np.ndarray, tuple[float, np.ndarray]], tuple[np.ndarray
 # -- neurons ---------------------------------------------------------------------------------------
 
 
-class Neuron(ABC):
-    """What a neuron makes of its activations (M, C, n), for targets (C, n)."""
-
-    @abstractmethod
-    def output(self, activation: np.ndarray) -> np.ndarray:
-        """f, between zero and one, (M, C, n)."""
-
-    @abstractmethod
-    def misfit(self, activation: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Squared error (M, n), and the slope of half of it, (M, C, n)."""
-
-
-class LogisticNeuron(Neuron):
+class LogisticNeuron:
     """Section 2: f = 1 / (1 + exp(-z)), one output for two classes."""
 
     def output(self, activation: np.ndarray) -> np.ndarray:
@@ -129,7 +116,7 @@ class LogisticNeuron(Neuron):
         return (away * away)[:, 0], away * f * (1 - f)
 
 
-class Softmax(Neuron):
+class Softmax:
     """f_k = exp(z_k) / sum exp(z); with two opposite outputs it is `LogisticNeuron`."""
 
     def output(self, activation: np.ndarray) -> np.ndarray:
@@ -144,7 +131,7 @@ class Softmax(Neuron):
         return 0.5 * (away * away).sum(axis=1), slope
 
 
-class Margin(Neuron):
+class Margin:
     """f = (1 + z) / 2 within [0, 1]: errors count until z is at least one on the right side
     (squared hinge).
     """
@@ -160,6 +147,12 @@ class Margin(Neuron):
         short = np.maximum(0.5 - 0.5 * side * activation, 0.0)
         share = 1.0 if len(target) == 1 else 0.5
         return share * (short * short).sum(axis=1), (-0.5 * share) * side * short
+
+
+Neuron = LogisticNeuron | Softmax | Margin
+"""What a neuron makes of its activations (M, C, n): `output`, f between zero and one (M, C, n), and
+for targets (C, n) `misfit`, the squared error (M, n) and the slope of half of it (M, C, n).
+"""
 
 
 # -- the network -----------------------------------------------------------------------------------

@@ -73,9 +73,9 @@ class Hidden:
         """The activations divided by exp(log_scale), (n, M)."""
         return _columns(self.log_activation(rows, params), log_scale)
 
-    def layer(self, rows: ArrayRows, params: Params) -> "Layer":
-        """The layer at `params`, its columns scaled to a largest value of one over rows of positive
-        weight.
+    def layer(self, rows: ArrayRows, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`design`, `log_scale` and `log_unit` at `params`: the columns are scaled to a largest
+        value of one over rows of positive weight.
         """
         log_activation = self.log_activation(rows, params)
         log_scale = log_unit = np.zeros(log_activation.shape[1])
@@ -85,7 +85,7 @@ class Hidden:
         if self.activation == "gaussian":
             log_unit = log_scale - self.kernel.log_peak(params.kernels) / self.temperature
         columns = _columns(log_activation, log_scale)
-        return Layer(np.hstack([columns, np.ones((len(columns), 1))]), log_scale, log_unit)
+        return np.hstack([columns, np.ones((len(columns), 1))]), log_scale, log_unit
 
 
 def _columns(log_activation: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
@@ -93,9 +93,10 @@ def _columns(log_activation: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Layer:
-    """A hidden layer as the output layer needs it."""
+class RBFParams:
+    """Both layers."""
 
+    hidden: Params
     design: np.ndarray
     """The activations, scaled, and last the bias, (n, M + 1)."""
     log_scale: np.ndarray
@@ -103,14 +104,6 @@ class Layer:
     log_unit: np.ndarray
     """log of the scaled column's one in the units of the activation: true weight = weight /
     exp(log_unit), (M,)."""
-
-
-@dataclass(frozen=True)
-class RBFParams:
-    """Both layers."""
-
-    hidden: Params
-    layer: Layer
     readout: Readout
 
 
@@ -148,10 +141,10 @@ class EMLog:
         once: bool = False,
     ) -> RBFParams:
         """Step 1e: the output layer of a hidden layer."""
-        layer = self.hidden.layer(rows, params)
+        design, log_scale, log_unit = self.hidden.layer(rows, params)
         solve = self.output.step if once else self.output.solve
-        readout = solve(layer.design, None if before is None else carried(before, layer))
-        return RBFParams(params, layer, readout)
+        readout = solve(design, None if before is None else carried(before, log_unit))
+        return RBFParams(params, design, log_scale, log_unit, readout)
 
     def linked(self, network: RBFParams) -> Params:
         """Step 1f: mixing weights from the output layer, |beta_j| / sum |beta|, in the units of the
@@ -164,17 +157,17 @@ class EMLog:
         size = np.abs(weight).sum(axis=1)
         if not size.any():
             return params
-        log_size = safe_log(size) - network.layer.log_unit
+        log_size = safe_log(size) - network.log_unit
         mixing = np.exp(log_size - logsumexp(log_size))
         return Params(params.kernels, mixing[:, None], params.class_prior)
 
 
-def carried(before: RBFParams, layer: Layer) -> Readout:
+def carried(before: RBFParams, log_unit: np.ndarray) -> Readout:
     """The output layer of the sweep before with the same weights in the units of the activation,
-    for the columns of `layer`.
+    for columns of `log_unit`.
     """
     readout = before.readout
-    factor = np.exp(np.clip(layer.log_unit - before.layer.log_unit, -LARGEST, LARGEST))
+    factor = np.exp(np.clip(log_unit - before.log_unit, -LARGEST, LARGEST))
     weight = readout.weight * np.append(factor, 1.0)[:, None]
     return Readout(weight, readout.strength, readout.age)
 
@@ -215,7 +208,7 @@ def train(
             if patience is None:
                 run.network, run.best_sweep = network, run.n_sweeps
                 continue
-            run.history.append(em_log.output.score(network.layer.design, network.readout))
+            run.history.append(em_log.output.score(network.design, network.readout))
             best = run.history[run.best_sweep - 1] if run.best_sweep else np.inf
             if run.history[-1] < best - tol:
                 run.network, run.best_sweep = network, run.n_sweeps

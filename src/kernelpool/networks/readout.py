@@ -115,7 +115,7 @@ class Logistic:
         strength = 0.0 if isinstance(self.strength, str) else self.strength
         weight = self._start(design, before)
         _, slope, curvature = self._curve(design, weight, strength)
-        trial = weight + self._direction(slope, curvature)
+        trial = weight + _newton(slope, curvature)
         return Readout(trial if np.isfinite(trial).all() else weight, strength)
 
     def solve(self, design: np.ndarray, before: Readout | None = None) -> Readout:
@@ -141,12 +141,10 @@ class Logistic:
         p, _ = _softmax(logit)
         (n, width), n_outputs = design.shape, logit.shape[1]
         inverse = pseudo_inverse(curvature).reshape(n_outputs, width, n_outputs, width)
-        leverage, spread = np.empty((2, n, n_outputs, n_outputs))
-        for k in range(n_outputs):
-            for m in range(n_outputs):
-                leverage[:, k, m] = ((design @ inverse[k, :, m]) * design).sum(axis=1)
-                spread[:, k, m] = _w(p, k, m)
-        rest = np.eye(n_outputs) * (1 + 1e-9) - spread @ leverage
+        leverage = np.empty((n, n_outputs, n_outputs))
+        for k, m in np.ndindex(n_outputs, n_outputs):
+            leverage[:, k, m] = ((design @ inverse[k, :, m]) * design).sum(axis=1)
+        rest = np.eye(n_outputs) * (1 + 1e-9) - _spread(p) @ leverage
         if n_outputs == 1:
             rest = np.maximum(rest, 1e-6)  # a row that alone decides its own output
         moved = logit + (leverage @ np.linalg.solve(rest, (p - self.target)[:, :, None]))[:, :, 0]
@@ -173,23 +171,20 @@ class Logistic:
         residual = (self.target - p) * self.count[:, None]
         slope = design.T @ residual - strength * ridged @ self.metric
         ridge = strength * np.diag(free)
-        if self.bound:
-            return loss, slope, 0.25 * (design.T * self.count) @ design + ridge
+        if self.bound:  # Böhning: above the curvature everywhere
+            bound = 0.25 * (design.T * self.count) @ design
+            return loss, slope, np.kron(self.metric, bound + ridge)
         curvature = np.kron(self.metric, ridge)
         width, n_outputs = weight.shape
         blocks = curvature.reshape(n_outputs, width, n_outputs, width)
+        spread = _spread(p)
         for k in range(n_outputs):
             for m in range(k + 1):
-                block = (design.T * (self.count * _w(p, k, m))) @ design
+                block = (design.T * (self.count * spread[:, k, m])) @ design
                 blocks[k, :, m] += block
                 if m < k:
                     blocks[m, :, k] += block
         return loss, slope, curvature
-
-    def _direction(self, slope: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-        if self.bound:  # Böhning: metric (x) 0.25 X'X is above the curvature everywhere
-            return solved(curvature, slope) @ (0.5 * (np.eye(slope.shape[1]) + 1))
-        return solved(curvature, slope.T.reshape(-1, 1)).reshape(slope.T.shape).T
 
     def _damped(self, design: np.ndarray, weight: np.ndarray, strength: float) -> Readout:
         """Newton's method; a step is halved until the loss falls by what it promised, or given
@@ -197,7 +192,7 @@ class Logistic:
         """
         loss, slope, curvature = self._curve(design, weight, strength)
         for _ in range(MOST_STEPS):
-            direction = self._direction(slope, curvature)
+            direction = _newton(slope, curvature)
             promise = float((direction * slope).sum())
             if not promise > SETTLED * float(self.count.sum()):
                 break
@@ -236,9 +231,14 @@ def _softmax(logit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.exp(logit + log_rest[:, None]), log_rest
 
 
-def _w(p: np.ndarray, k: int, m: int) -> np.ndarray:
-    """W of outputs k and m, p_k (delta_km - p_m), (n,)."""
-    return np.asarray(p[:, k] * (float(k == m) - p[:, m]))
+def _spread(p: np.ndarray) -> np.ndarray:
+    """W of every pair of outputs, p_k (delta_km - p_m), (n, o, o)."""
+    return np.asarray(p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :]))
+
+
+def _newton(slope: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    """(X'WX)^-1 X'(y - p), (M + 1, o)."""
+    return solved(curvature, slope.T.reshape(-1, 1)).reshape(slope.T.shape).T
 
 
 class LeastSquares:
@@ -361,10 +361,8 @@ def pseudo_inverse(a: np.ndarray) -> np.ndarray:
     if factor is not None:  # several times quicker
         root = inverse_of_lower(factor, overwrite=True)
         return np.asarray(root.T @ root / np.outer(unit, unit))
-    value, vector = np.linalg.eigh(scaled)
-    live = value > max(SMALLEST * float(value[-1]), FLAT)
-    inverse = np.where(live, 1 / np.where(live, value, 1.0), 0.0)
-    return np.asarray((vector * inverse) @ vector.T / np.outer(unit, unit))
+    inverse = np.linalg.pinv(scaled, rcond=SMALLEST, hermitian=True)
+    return np.asarray(inverse / np.outer(unit, unit))
 
 
 def _factored(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

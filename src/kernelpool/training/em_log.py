@@ -30,29 +30,6 @@ GivenMixture = tuple[Kernels, np.ndarray]
 """Kernels of a mixture fitted before, in the units of the data, and its mixing weights (M,)."""
 
 
-@dataclass(frozen=True)
-class EMLogConfig:
-    """Settings of both layers except the readout itself."""
-
-    n_kernels: int | None
-    default_kernels: int
-    """Where `n_kernels` is None; fewer where there are few distinct rows."""
-    init: str | GivenMixture
-    """Where the kernels start: "kmeans", "random", "em", or given."""
-    kernel: Settings
-    training: str
-    """"two_stage", "em_log" or "em_log_link"."""
-    activation: str
-    temperature: float | None
-    """None chooses one for normalized activations and is 1 for others."""
-    single_step: bool
-    """Whether each sweep makes one undamped step of the readout, as printed."""
-    patience: int | None
-    max_iter: int
-    tol: float
-    seed: int
-
-
 @dataclass(frozen=True, kw_only=True)
 class EMLogNetwork:
     """A trained network in the units of the data."""
@@ -93,42 +70,51 @@ class EMLogNetwork:
 
 
 def fit_em_log(
-    data: TrainingData, config: EMLogConfig, output: Logistic | LeastSquares
+    start: "HiddenStart",
+    output: Logistic | LeastSquares,
+    *,
+    training: str,
+    activation: str,
+    temperature: float | None,
+    once: bool,
+    patience: int | None,
+    max_iter: int,
+    tol: float,
 ) -> tuple[EMLogNetwork, EMLogRun]:
-    """Both layers in the units of the data, and the run in the frame of the training."""
-    mixture, params, settled, n_sweeps = hidden_layer(data, config)
+    """Both layers in the units of the data, and the run in the frame of the training.
+
+    `temperature` None chooses one for normalized activations and is 1 for others; with `once` each
+    sweep makes one undamped step of the readout, as printed.
+    """
+    mixture, params, settled, n_sweeps = start
     rows: Any = mixture.rows
 
     def em_log(temperature: float) -> EMLog:
-        hidden = Hidden(mixture.kernel, config.activation, temperature)
+        hidden = Hidden(mixture.kernel, activation, temperature)
         network = mixture._network(np.ones(params.mixing.shape))
-        link = config.training == "em_log_link"
-        return EMLog(network, hidden, output, link=link, once=config.single_step)
+        return EMLog(network, hidden, output, link=training == "em_log_link", once=once)
 
     def loss(temperature: float) -> float:
         network = em_log(temperature).read(rows, params)
-        return output.score(network.layer.design, network.readout)
+        return output.score(network.design, network.readout)
 
-    temperature, d = config.temperature, rows.n_features
-    if temperature is None and config.activation == "normalized":
+    d = rows.n_features
+    if temperature is None and activation == "normalized":
         temperature = min(sorted({1.0, float(d), float(d * d)}), key=loss)
     temperature = float(temperature or 1)
-    if config.training == "two_stage":
+    if training == "two_stage":
         network = em_log(temperature).read(rows, params)
         run = EMLogRun(network, n_sweeps=n_sweeps, best_sweep=n_sweeps, outcome="two_stage")
     else:
-        limits: dict[str, Any] = {
-            "max_iter": config.max_iter,
-            "tol": config.tol,
-            "patience": config.patience,
-        }
-        run = train(em_log(temperature), rows, params, **limits)
+        run = train(
+            em_log(temperature), rows, params, max_iter=max_iter, tol=tol, patience=patience
+        )
         network = run.network
         improving = run.outcome == "max_iter" and run.best_sweep == run.n_sweeps
-        settled = config.patience is None or not improving
+        settled = patience is None or not improving
     outside = mixture.in_data_units(network.hidden)
-    log_scale = network.layer.log_scale
-    if config.activation != "normalized":
+    log_scale = network.log_scale
+    if activation != "normalized":
         log_scale = log_scale - mixture.frame.log_volume / temperature
     fitted = EMLogNetwork(
         means=outside.means,
@@ -136,11 +122,11 @@ def fit_em_log(
         covariance_type=outside.covariance_type,
         mixing=outside.mixing[:, 0],
         readout=network.readout.weight,
-        activation=config.activation,
+        activation=activation,
         activation_log_scale=log_scale,
         temperature=temperature,
-        ridge=network.readout.strength,
-        loss=output.score(network.layer.design, network.readout),
+        ridge=float(network.readout.strength),
+        loss=output.score(network.design, network.readout),
         history=np.asarray(run.history),
         n_iter=run.n_sweeps,
         best_iter=run.best_sweep,
@@ -149,12 +135,23 @@ def fit_em_log(
     return fitted, run
 
 
+HiddenStart = tuple[MixtureTraining, Params, bool, int]
+"""The training of the mixture, its start, whether EM converged (where it ran), and its sweeps."""
+
+
 def hidden_layer(
-    data: TrainingData, config: EMLogConfig
-) -> tuple[MixtureTraining, Params, bool, int]:
-    """The training of the mixture, its start, whether EM converged (where it ran), and its sweeps.
+    data: TrainingData,
+    settings: Settings,
+    init: str | GivenMixture,
+    *,
+    n_kernels: int | None,
+    default_kernels: int = 1,
+    seed: int,
+) -> HiddenStart:
+    """The first kernels: "kmeans", "random", "em", or given.
 
     The mixture is a shared-kernel network of one class, to which all rows belong, labeled or not.
+    Where `n_kernels` is None there are `default_kernels`, fewer where there are few distinct rows.
     """
     x, weight = data.rows.x, data.rows.weight  # type: ignore[attr-defined]
     one_class = replace(
@@ -164,17 +161,15 @@ def hidden_layer(
         class_weight=np.array([data.weight]),
         unlabeled_weight=0.0,
     )
-    settings = replace(config.kernel, max_iter=config.max_iter, tol=config.tol)
-    mixture, init = MixtureTraining(one_class, settings), config.init
+    mixture = MixtureTraining(one_class, settings)
     if not isinstance(init, str):
         kernels, mixing = init
         kernels = mixture.host_kernel.into(kernels, mixture.frame)
         return mixture, mixture.start(kernels, mixing[:, None]), True, 0
-    rng = np.random.default_rng(config.seed)
+    rng = np.random.default_rng(seed)
     samples = mixture.samples(int(rng.integers(2**31)))
     most = max(1, len(samples[0].x) // ROWS_PER_KERNEL)
-    wanted = config.n_kernels or min(config.default_kernels, most)
-    counts = mixture.counts(wanted, samples)
+    counts = mixture.counts(n_kernels or min(default_kernels, most), samples)
     kernels = mixture.place("random" if init == "random" else "kmeans", samples, counts, rng)
     one = np.ones((counts[0], 1))
     start = mixture.start(kernels, one / len(one))
@@ -182,7 +177,7 @@ def hidden_layer(
         return mixture, start, True, 0
     fit = mixture.run(start, one, np.zeros(len(one), int))
     if fit.outcome is Outcome.INTERRUPTED:
-        raise KeyboardInterrupt(fit.sentence(config.max_iter))
+        raise KeyboardInterrupt(fit.sentence(settings.max_iter))
     return mixture, fit.params, fit.outcome is Outcome.CONVERGED, fit.n_sweeps
 
 

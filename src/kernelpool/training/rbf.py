@@ -28,15 +28,16 @@ features a spherical kernel is near no row, while one of two or three features r
 interact. Their unit is a quarter of the variance of a feature.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 from scipy.special import log_softmax
 from sklearn.cluster import KMeans
 
 from ..lbfgs import maximize
+from ..networks.parzen import squared_distances as along_all_features
 from ..rows import one_blas_thread
 from ..starts.sample import content_key
 from .cross_fit import Selection
@@ -152,34 +153,28 @@ def fit_rbf(
         matrix = learned_metric(z, codes, weight, np.random.default_rng(seed))
         z = z @ matrix.T
     train = z, codes, weight
-    settings: dict[str, Any] = {"width": width, "ridge": ridge, "n_classes": n_classes}
-    hidden: dict[str, Any] = {"n_kernels": n_kernels, "init": init, "seed": seed}
-    hidden["max_features"] = max_features
+    grid = _Grid(width, ridge, n_classes, on_setting)
+    layer_of = partial(
+        _hidden_layer, n_kernels=n_kernels, init=init, max_features=max_features, seed=seed
+    )
     selection: Selection | None = None
     # the products are small: a second thread of BLAS costs more than it gains
     with one_blas_thread():
         if validation is not None:
             held_out = to_network(validation[0]) @ matrix.T, *validation[1:]
             selection = Selection(*held_out[1:], content_key(held_out[0], seed))
-            layer = _hidden_layer(train, **hidden)
-            losses, readout = _search(layer, train, held_out, selection, on_setting, **settings)
+            layer = layer_of(train)
+            losses, readout = grid.search(layer, train, held_out, selection)
+            best = min(losses, key=losses.__getitem__)
         else:
-            fold = stratified_folds(codes, N_FOLDS, key=content_key(z, seed))
-            n_held_out = N_FOLDS if len(fold) < FEW_ROWS else 1
-            found = []
-            for f in (f for f in range(n_held_out) if (fold == f).any()):
-                some, held_out = take(train, fold != f), take(train, fold == f)
-                layer = _hidden_layer(some, **hidden)
-                found.append(_search(layer, some, held_out, None, on_setting, **settings)[0])
-            losses = _mean_losses(found)
-            layer = _hidden_layer(train, **hidden)
-            readout = _trained(layer, train, _best(losses), **settings)
-    best = _best(losses)
-    widths, ridges = np.sqrt(_variances(layer, width)), _ridges(ridge)
-    n = len(layer.center)
+            losses = grid.cross_validated(layer_of, train, content_key(z, seed))
+            best = min(losses, key=losses.__getitem__) if losses else grid.default
+            layer = layer_of(train)
+            readout = grid.trained(layer, train, best)
+    n, widths = len(layer.center), np.sqrt(grid.variances(layer))
     readout[n:-1] = matrix.T @ readout[n:-1] * x.shape[1] ** -0.5
     readout = readout - readout.mean(axis=1, keepdims=True)
-    at = min(best[0], len(widths) - 1), min(best[1], len(ridges) - 1)
+    tried = [[widths[i], grid.ridges[r], loss] for (i, r), loss in losses.items()]
     return RBFNetwork(
         location=location,
         scale=scale,
@@ -187,13 +182,11 @@ def fit_rbf(
         means=np.linalg.solve(matrix, layer.center.T).T * scale + location,
         mixing=layer.mixing,
         kernel_features=layer.features,
-        width=float(widths[at[0]]),
+        width=float(widths[best[0]]),
         readout=readout[:, 1:] - readout[:, :1] if n_classes == 2 else readout,
-        ridge=ridges[at[1]],
+        ridge=grid.ridges[best[1]],
         loss=losses.get(best, np.nan),
-        losses=np.array([[widths[i], ridges[r], loss] for (i, r), loss in losses.items()]).reshape(
-            -1, 3
-        ),
+        losses=np.reshape(tried, (-1, 3)),
         validation_log_proba=None if selection is None else selection.log_proba,
     )
 
@@ -262,94 +255,90 @@ def squared_distances(
     x: np.ndarray, center: np.ndarray, features: np.ndarray | None = None
 ) -> np.ndarray:
     """(n, M), along the features of each kernel."""
-    if features is not None:
-        one = features.astype(center.dtype)
-        squared = (x * x) @ one.T - 2 * x @ (center * one).T + (center * center * one).sum(axis=1)
-        return np.asarray(np.maximum(squared, 0))
-    squared = x @ (-2 * center.T)
-    squared += (center * center).sum(axis=1)
-    squared += (x * x).sum(axis=1)[:, None]
-    return np.asarray(np.maximum(squared, 0, out=squared))
+    if features is None:
+        return np.asarray(np.maximum(along_all_features(x, center), 0))
+    one = features.astype(center.dtype)
+    squared = (x * x) @ one.T - 2 * x @ (center * one).T + (center * center * one).sum(axis=1)
+    return np.asarray(np.maximum(squared, 0))
 
 
 # -- widths and ridges -----------------------------------------------------------------------------
 
 
-def _variances(layer: HiddenLayer, width: float | None) -> Sequence[float]:
-    return [w * layer.unit for w in WIDTHS] if width is None else [width**2]
+class _Grid:
+    """Widths and ridges that are tried, from the strongest ridge of a width to the weakest."""
 
+    def __init__(
+        self,
+        width: float | None,
+        ridge: float | None,
+        n_classes: int,
+        on_setting: Callable[[int, float], None] | None,
+    ) -> None:
+        self.width, self.n_classes, self.on_setting = width, n_classes, on_setting
+        self.ridges = RIDGES if ridge is None else (ridge,)
+        self.stronger = [] if ridge is None else [r for r in RIDGES if r > ridge]
+        """Ridges that lead to a given one."""
+        self.default = (
+            0 if width is not None else DEFAULT[0],
+            0 if ridge is not None else DEFAULT[1],
+        )
 
-def _ridges(ridge: float | None) -> Sequence[float]:
-    """The ridges that are tried; those that are stronger than a given one lead to it."""
-    return RIDGES if ridge is None else (*(r for r in RIDGES if r > ridge), ridge)
+    def variances(self, layer: HiddenLayer) -> list[float]:
+        """Of the kernels, in the units of the layer or given."""
+        return [w * layer.unit for w in WIDTHS] if self.width is None else [self.width**2]
 
+    def path(self, layer: HiddenLayer, train: Labeled, variance: float) -> "ReadoutPath":
+        """Readouts of one width, at the last ridge that is stronger than all that are tried."""
+        inputs = _inputs(layer.squared, variance, train[0])
+        path = ReadoutPath(inputs, *train[1:], self.n_classes)
+        for strength in self.stronger:
+            path.solve(strength)
+        return path
 
-def _search(
-    layer: HiddenLayer,
-    train: Labeled,
-    held_out: Labeled,
-    selection: Selection | None,
-    on_setting: Callable[[int, float], None] | None,
-    *,
-    width: float | None,
-    ridge: float | None,
-    n_classes: int,
-) -> tuple[Losses, np.ndarray]:
-    """Held-out losses along the path of widths and ridges, until they rise; and the best
-    readout.
-    """
-    selection = Selection(*held_out[1:]) if selection is None else selection
-    ridges, losses, best = _ridges(ridge), dict[tuple[int, int], float](), np.empty(0)
-    squared = squared_distances(held_out[0], layer.center, layer.features)
-    for i, variance in enumerate(_variances(layer, width)):
-        path = ReadoutPath(_inputs(layer.squared, variance, train[0]), *train[1:], n_classes)
-        inputs = _inputs(squared, variance, held_out[0])
-        before, lowest = min(losses.values(), default=np.inf), np.inf
-        for r, strength in enumerate(ridges):
-            readout = path.solve(strength)
-            if ridge is not None and r < len(ridges) - 1:
-                continue
-            loss = selection.add(log_softmax(inputs @ readout[:-1] + readout[-1], axis=1))
-            if loss < min(losses.values(), default=np.inf):
-                best = readout
-            losses[i, r] = loss
-            if on_setting is not None:
-                on_setting(len(losses), loss)
-            if loss > WORSE * lowest:
+    def trained(self, layer: HiddenLayer, train: Labeled, setting: tuple[int, int]) -> np.ndarray:
+        """The readout at one setting, (M + d + 1, K)."""
+        path = self.path(layer, train, self.variances(layer)[setting[0]])
+        return [path.solve(strength) for strength in self.ridges[: setting[1] + 1]][-1]
+
+    def search(
+        self, layer: HiddenLayer, train: Labeled, held_out: Labeled, selection: Selection
+    ) -> tuple[Losses, np.ndarray]:
+        """Held-out losses of widths and ridges, until they rise; and the best readout."""
+        losses, best, least = dict[tuple[int, int], float](), np.empty(0), np.inf
+        squared = squared_distances(held_out[0], layer.center, layer.features)
+        for i, variance in enumerate(self.variances(layer)):
+            path = self.path(layer, train, variance)
+            inputs = _inputs(squared, variance, held_out[0])
+            before, lowest = least, np.inf
+            for r, strength in enumerate(self.ridges):
+                readout = path.solve(strength)
+                loss = selection.add(log_softmax(inputs @ readout[:-1] + readout[-1], axis=1))
+                losses[i, r] = loss
+                if loss < least:
+                    best, least = readout, loss
+                if self.on_setting is not None:
+                    self.on_setting(len(losses), loss)
+                if loss > WORSE * lowest:
+                    break
+                lowest = min(lowest, loss)
+            if lowest > WORSE * before:
                 break
-            lowest = min(lowest, loss)
-        if lowest > WORSE * min(before, lowest):
-            break
-    return losses, best
+        return losses, best
 
-
-def _best(losses: Losses) -> tuple[int, int]:
-    return min(losses, key=lambda setting: losses[setting]) if losses else DEFAULT
-
-
-def _trained(
-    layer: HiddenLayer,
-    train: Labeled,
-    setting: tuple[int, int],
-    *,
-    width: float | None,
-    ridge: float | None,
-    n_classes: int,
-) -> np.ndarray:
-    """The readout at one setting, (M + d + 1, K), by way of the stronger ridges."""
-    variances, ridges = _variances(layer, width), _ridges(ridge)
-    variance = variances[min(setting[0], len(variances) - 1)]
-    path = ReadoutPath(_inputs(layer.squared, variance, train[0]), *train[1:], n_classes)
-    last = min(setting[1], len(ridges) - 1) if ridge is None else len(ridges) - 1
-    for strength in ridges[: last + 1]:
-        readout = path.solve(strength)
-    return readout
-
-
-def _mean_losses(found: list[Losses]) -> Losses:
-    """The mean over the folds of the settings that all of them tried."""
-    tried = [setting for setting in found[0] if all(setting in f for f in found)] if found else []
-    return {setting: float(np.mean([f[setting] for f in found])) for setting in tried}
+    def cross_validated(
+        self, layer_of: Callable[[Labeled], HiddenLayer], train: Labeled, key: np.ndarray
+    ) -> Losses:
+        """Mean losses over the folds of the settings that all of them tried."""
+        fold = stratified_folds(train[1], N_FOLDS, key=key)
+        found = []
+        for f in range(N_FOLDS if len(fold) < FEW_ROWS else 1):
+            some, held_out = take(train, fold != f), take(train, fold == f)
+            if len(held_out[0]):
+                selection = Selection(*held_out[1:])
+                found.append(self.search(layer_of(some), some, held_out, selection)[0])
+        tried = set(found[0]).intersection(*found) if found else ()
+        return {at: float(np.mean([losses[at] for losses in found])) for at in sorted(tried)}
 
 
 def _inputs(squared: np.ndarray, variance: float, x: np.ndarray) -> np.ndarray:
