@@ -45,6 +45,23 @@ MOST_SWEEPS, LOOSEST = 8, 1e-3
 """Networks that are only compared need not settle as far as the one that is kept."""
 
 
+TABLE = [
+    "covariance_type",
+    "n_kernels",
+    "kernel_prior",
+    "sharing",
+    "overlap",
+    "tempered_loss",
+    "log_loss",
+    "error",
+    "behind",
+    "behind_error",
+    "n_folds",
+    "chosen",
+]
+"""Columns of the table of what was tried."""
+
+
 class Candidate(NamedTuple):
     """One combination of settings."""
 
@@ -72,7 +89,7 @@ def choose_settings(
     if given and (is_auto(settings.n_kernels) or is_auto(settings.covariance_type)):
         raise KernelpoolError(
             f"n_kernels='auto' and covariance_type='auto' take no {given[0]}; leave it out, or "
-            f"give a number and a type."
+            "give a number and a type."
         )
     search, interrupted = _Search(settings, data, report), False
     try:
@@ -86,8 +103,8 @@ def choose_settings(
 
 
 class _Search:
-    """`losses` holds the held-out losses of each candidate: on the first fold, and on all or
-    None.
+    """`losses` holds the held-out losses of each candidate: on the first fold and, if it was not
+    behind there, on all.
     """
 
     def __init__(
@@ -101,8 +118,8 @@ class _Search:
         self.folds = np.unique(self.fold[self.fold >= 0]).tolist()
         classes = range(len(data.classes))
         self.distinct = [len(np.unique(key[(code == k) & (weight > 0)])) for k in classes]
-        self.losses: dict[Candidate, tuple[Loss, Loss | None]] = {}
-        self.log_joint: dict[Candidate, dict[int, np.ndarray]] = {}
+        self.losses: dict[Candidate, list[Loss]] = {}
+        self.log_joint: dict[Candidate, np.ndarray] = {}
         self.starts: dict[Any, Start] = {}
         sharing, d = settings.sharing, data.rows.n_features
         degree = (
@@ -135,11 +152,13 @@ class _Search:
                 self._along(best._replace(sharing=degree) for degree in more)
         best = self.best
         if is_auto(settings.overlap):  # for the most sharing that is as good as any
-            shared = [
-                c for c in self.losses if c.sharing and c._replace(sharing=best.sharing) == best
+            equal = [
+                c.sharing
+                for c in self.losses
+                if c.sharing and c._replace(sharing=best.sharing) == best and not self._lags(c)
             ]
-            equal = [c for c in shared if not self._lags(c)]
-            for most in sorted(equal, key=lambda c: -(c.sharing or 0.0))[:1]:
+            if equal:
+                most = best._replace(sharing=max(equal))
                 self._along(most._replace(strength=strength) for strength in STRENGTHS)
 
     def _enlarge(self, candidate: Candidate) -> None:
@@ -172,32 +191,19 @@ class _Search:
         all.
         """
         if candidate not in self.losses:
-            self.losses[candidate] = self._loss(candidate, self.folds[:1]), None
-        if not first and not self._lags(candidate):
-            self.losses[candidate] = self.losses[candidate][0], self._loss(candidate, self.folds)
+            self._cross_fit(candidate, self.folds[:1])
+        if not first and len(self.losses[candidate]) == 1 and not self._lags(candidate):
+            self._cross_fit(candidate, self.folds[1:])
 
-    def _loss(self, candidate: Candidate, folds: list[int]) -> Loss:
-        of_fold = self.log_joint.setdefault(candidate, {})
-        for f in folds:
-            if f not in of_fold:
-                of_fold[f] = self._fit(candidate, f)
-        log_joint = np.concatenate([of_fold[f] for f in folds])
-        _, code, weight, _ = (
-            np.concatenate([part[self.fold == f] for f in folds]) for part in self.rows
-        )
-        loss = held_out_loss(log_joint, code, weight)
-        self.report(f"{candidate}: loss {loss.mean(loss.tempered):.4f}, {len(folds)} folds")
-        return loss
-
-    def _fit(self, candidate: Candidate, f: int) -> np.ndarray:
-        """log P(C_k) p(x|C_k) of the rows of a fold, (n, K).
+    def _cross_fit(self, candidate: Candidate, folds: list[int]) -> None:
+        """One loss more of a candidate: on these folds and those before.
 
         Networks that differ in the prior, sharing or overlap alone have one start.
         """
-        settings, key = self.settings_of(candidate), (candidate[:2], f)
+        settings = self.settings_of(candidate)
 
         def fit(train: tuple[Any, ...], out: tuple[Any, ...]) -> tuple[None, np.ndarray]:
-            rows = SampledRows(*train)
+            rows, key = SampledRows(*train[:4]), (candidate[:2], out[4][0])
             data = fold_data(self.data, rows, settings.n_jobs)
             given = replace(settings, start=self.starts.get(key, settings.start))
             training = MixtureTraining(data, given.limited(rows.x, rows.code, len(data.classes)))
@@ -206,24 +212,33 @@ class _Search:
             if fitted.outcome is Outcome.INTERRUPTED:
                 raise KeyboardInterrupt("interrupted while settings were chosen; nothing was kept")
             if key not in self.starts:
-                kernels = vars(training.in_data_units(first))
-                names = "means", "covariances", "probabilities"
-                owners = data.classes[training.owners]
-                first_kernels = {name: kernels[name] for name in names}
-                self.starts[key] = replace(settings.start, owners=owners, **first_kernels)
+                kernels = training.in_data_units(first)
+                self.starts[key] = replace(
+                    settings.start,
+                    owners=data.classes[training.owners],
+                    means=kernels.means,
+                    covariances=kernels.covariances,
+                    probabilities=kernels.probabilities,
+                )
             log_density = training.log_density(fitted.params, out[0])
-            return None, log_density + safe_log(training.class_prior)
+            return None, log_density + safe_log(training.class_prior)  # log P(C_k) p(x|C_k)
 
-        return cross_fit(fit, self.rows, self.fold, only=[f])[1][self.fold == f]
+        _, found = cross_fit(fit, (*self.rows, self.fold), self.fold, only=folds)
+        found = np.where(np.isnan(found), self.log_joint.get(candidate, found), found)
+        known = ~np.isnan(found).any(axis=1)
+        loss = held_out_loss(found[known], self.rows.code[known], self.rows.weight[known])
+        self.log_joint[candidate] = found
+        self.losses.setdefault(candidate, []).append(loss)
+        self.report(f"{candidate}: loss {loss.mean(loss.tempered):.4f}, {len(folds)} folds more")
 
     def _tempered(self, candidate: Candidate) -> float:
-        loss = self.losses[candidate][1] or self.losses[candidate][0]
+        loss = self.losses[candidate][-1]
         return round(loss.mean(loss.tempered), 6)
 
     @property
     def finalists(self) -> list[Candidate]:
         """Those that were scored on all folds; before any was, all."""
-        on_all = [candidate for candidate, (_, loss) in self.losses.items() if loss is not None]
+        on_all = [candidate for candidate, losses in self.losses.items() if len(losses) == 2]
         return on_all or list(self.losses)
 
     @property
@@ -234,8 +249,8 @@ class _Search:
     def _behind(self, candidate: Candidate, other: Candidate) -> tuple[float, float]:
         """How far a loss is above another on common folds, and the standard error of that."""
         mine, others = self.losses[candidate], self.losses[other]
-        on_all = mine[1] is not None and others[1] is not None
-        return mine[on_all].behind(others[on_all])  # type: ignore[union-attr,arg-type]
+        common = min(len(mine), len(others)) - 1
+        return mine[common].behind(others[common])
 
     def _lags(self, candidate: Candidate) -> bool:
         behind, error = self._behind(candidate, self.best)
@@ -271,7 +286,7 @@ class _Search:
     def chosen(self) -> Candidate:
         """Of the finalists the smallest of the best calibrated of those with the lowest loss."""
         finalists = self.finalists
-        losses = [self.losses[c][1] or self.losses[c][0] for c in finalists]
+        losses = [self.losses[c][-1] for c in finalists]
         sizes = [(self._size(c), c.strength) for c in finalists]
         return finalists[choose(losses, sizes)] if finalists else self.first[0]
 
@@ -280,16 +295,14 @@ class _Search:
         is.
         """
         rows = []
-        for c, (first, on_all) in self.losses.items():
-            loss, (behind, error), tried = on_all or first, self._behind(c, self.best), c._asdict()
-            tried |= {"n_kernels": self._n_kernels(c), "kernel_prior": c.kernel_prior or "none"}
-            tried |= {"sharing": np.nan if c.sharing is None else c.sharing, "overlap": c.strength}
-            tried |= {"tempered_loss": loss.mean(loss.tempered), "log_loss": loss.mean(loss.plain)}
-            tried |= {"error": loss.mean(loss.wrong), "behind": behind, "behind_error": error}
-            tried |= {"n_folds": len(self.folds) if on_all else 1, "chosen": c == chosen}
-            rows.append(tried)
-        names = [name for name in (rows[0] if rows else ()) if name not in ("each", "strength")]
-        return {name: np.array([row[name] for row in rows]) for name in names}
+        for c, losses in self.losses.items():
+            loss, n_folds = losses[-1], len(self.folds) if len(losses) == 2 else 1
+            sharing = np.nan if c.sharing is None else c.sharing
+            tried = c.covariance_type, self._n_kernels(c), c.kernel_prior or "none", sharing
+            means = (loss.mean(values) for values in (loss.tempered, loss.plain, loss.wrong))
+            behind = self._behind(c, self.best)
+            rows.append((*tried, c.strength, *means, *behind, n_folds, c == chosen))
+        return dict(zip(TABLE, map(np.array, zip(*rows, strict=True)), strict=False))
 
 
 def _n_parameters(family: str, n_kernels: int, d: int) -> int:
