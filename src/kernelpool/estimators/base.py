@@ -21,6 +21,7 @@ from ..arrays import (
     logsumexp,
     map_column,
     namespace,
+    shares_of,
     to_numpy,
 )
 from ..errors import KernelpoolError
@@ -46,20 +47,20 @@ class RowFunction:
 
     def then(self, transform: Transform, *params: Any) -> "RowFunction":
         """The same, with `transform(answer, *params)` made of what it answers."""
-        return RowFunction(
-            self.rows,
-            _followed,
-            (self.function, len(self.params), transform, *self.params, *params),
-        )
+        return RowFunction(self.rows, _followed, (self.function, self.params, transform, params))
 
     def __call__(self) -> Array:
         return self.rows.each(self.function, *self.params)
 
 
 def _followed(
-    block: Block, function: Callable[..., Array], n_params: int, transform: Transform, *params: Any
+    block: Block,
+    function: Callable[..., Array],
+    params: tuple[Any, ...],
+    transform: Transform,
+    more: tuple[Any, ...],
 ) -> Array:
-    return transform(function(block, *params[:n_params]), *params[n_params:])
+    return transform(function(block, *params), *more)
 
 
 def _n_right(block: Block, function: Callable[..., Array], *params: Any) -> np.ndarray:
@@ -280,16 +281,13 @@ def argmax_class(scores: Array) -> Array:
 
 def softmax(scores: Array) -> Array:
     """Probabilities from their logarithms up to a constant of the row, (n, K)."""
-    xp = namespace(scores)
-    likelihood = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
-    return likelihood / xp.sum(likelihood, axis=1, keepdims=True)
+    return shares_of(scores, axis=1)
 
 
 def log_softmax(scores: Array) -> Array:
     """The constant taken off, (n, K): exact where the probability itself would round to zero."""
-    scores = scores - namespace(scores).max(
-        scores, axis=1, keepdims=True
-    )  # far rows: -1e17 + log 2 would lose the log 2
+    # far rows: -1e17 + log 2 would lose the log 2
+    scores = scores - namespace(scores).max(scores, axis=1, keepdims=True)
     return scores - logsumexp(scores, axis=1)[:, None]
 
 

@@ -92,13 +92,9 @@ def sample_block(block: Block, seed: int, most: int, frame: Frame | None = None)
     # Efraimidis & Spirakis 2006: the smallest of -log(u) / weight is a draw without replacement by
     # weight
     drawn = Sample(-np.log(uniform) / weight[at], code[at], at[:, None], weight[at], most).thinned()
-    chosen = _take(x, drawn.x[:, 0])  # the others stay where they live
-    return replace(drawn, x=np.asarray(to_numpy(chosen), np.float64))
-
-
-def _take(x: Array, at: np.ndarray) -> Array:
     xp = namespace(x)
-    return xp.take(x, xp.asarray(at, device=device(x)), axis=0)
+    chosen = xp.take(x, xp.asarray(drawn.x[:, 0], device=device(x)), axis=0)  # others stay there
+    return replace(drawn, x=np.asarray(to_numpy(chosen), np.float64))
 
 
 def content_key(x: Array, seed: int) -> Array:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
     _check_n_features,
     _check_sample_weight,
     _get_feature_names,
+    check_consistent_length,
 )
 
 from ..arrays import (
@@ -140,7 +141,6 @@ def training_data(
     with `in_memory`, those that are not in NumPy or a table are refused. Labels equal to
     `unlabeled` mark rows without a class.
     """
-    name = type(estimator).__name__
     if in_memory:
         check_in_memory(estimator, X, y)
     if is_source(X, y):
@@ -148,6 +148,7 @@ def training_data(
         codes, classes = _coded(labels[:, None], labels, unlabeled)
         return surveyed(rows_of(store, codes, estimator.n_jobs), classes, columns)
     if y is None:
+        name = type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     names = None
     if is_lazy_frame(X):
@@ -161,7 +162,7 @@ def training_data(
                 f"categorical_features={given!r} needs rows in NumPy or a table; encode the "
                 "categories first, or leave it out."
             )
-        check_elsewhere(name, X)
+        check_elsewhere(X)
         columns = Columns((None,) * X.shape[1], None if names is None else tuple(names))
     else:
         columns, X = learned_rows(estimator, X)
@@ -204,7 +205,8 @@ def query_rows(estimator: Any, X: Any) -> Rows:
         return labeled_source(estimator, X, None, None)
     if any(estimator.columns_.levels) or not lives_elsewhere(X):
         return as_rows(encoded_rows(estimator, X), n_jobs=estimator.n_jobs)
-    check_elsewhere(type(estimator).__name__, X, estimator.n_features_in_)
+    check_elsewhere(X)
+    _check_n_features(estimator, X, reset=False)
     rows = as_rows(X, n_jobs=estimator.n_jobs)
     if not is_lazy(X):  # what is lazy is not computed twice
         check_finite(rows)
@@ -216,10 +218,7 @@ def labeled_source(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     where it is none of the classes of the estimator.
     """
     _, labels, store = read(X, y, sample_weight, estimator.columns_)
-    if store.n_features != estimator.n_features_in_:
-        check_elsewhere(
-            type(estimator).__name__, np.empty((0, store.n_features)), estimator.n_features_in_
-        )
+    _check_n_features(estimator, np.empty((0, store.n_features)), reset=False)
     known: dict[Any, int] = {}
     for code, label in enumerate(estimator.classes_.tolist()):
         known |= {str(label): code, label: code}  # text files hold text
@@ -233,8 +232,10 @@ def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]
     """
     fitted = estimator.__sklearn_is_fitted__()
     if lives_elsewhere(X):
+        check_elsewhere(X)
         columns, x = estimator.columns_ if fitted else Columns.numbers(X.shape[1]), X
-        check_elsewhere(type(estimator).__name__, X, len(columns))
+        if fitted:
+            _check_n_features(estimator, X, reset=False)
     elif fitted:
         columns, x = estimator.columns_, encoded_rows(estimator, X)
     else:
@@ -258,10 +259,7 @@ def validation_rows(
     if x.shape[1] != len(columns):
         raise ValueError(f"X_val has {x.shape[1]} features; X has {len(columns)}.")
     labels = np.asarray(y_val)
-    if len(labels) != len(x):
-        raise KernelpoolError(
-            f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row."
-        )
+    check_consistent_length(x, labels)
     unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
     if unknown:
         raise KernelpoolError(
@@ -337,7 +335,7 @@ def _columns_of(X: Any, names: list[str]) -> Any:
     return X[names]
 
 
-def check_elsewhere(name: str, X: Any, n_features: int | None = None) -> None:
+def check_elsewhere(X: Any) -> None:
     """What scikit-learn's validate_data checks of arrays that it does not take, without a look at
     the rows.
     """
@@ -348,10 +346,6 @@ def check_elsewhere(name: str, X: Any, n_features: int | None = None) -> None:
         )
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
-    if n_features is not None and X.shape[1] != n_features:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {name} is expecting {n_features} features as input."
-        )
     xp = np if is_lazy(X) else namespace(X)
     if X.dtype not in (xp.float32, xp.float64):
         raise ValueError(
@@ -552,14 +546,10 @@ def spread_shares(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, 
 
     .. math:: L = \sum_{nk} w_n t_{nk} \log P(C_k)\, p(x_n \mid C_k)
     """
-    if lives_elsewhere(X) or is_lazy_frame(X) or is_source(X):
+    if lives_elsewhere(X):
         raise KernelpoolError("Class probabilities need rows in memory, in NumPy or a table.")
     table = np.asarray(y, dtype=np.float64)
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n != len(table):
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: [{n}, {len(table)}]"
-        )
+    check_consistent_length(X, table)
     classes = (
         np.array([str(name) for name in y.columns])
         if hasattr(y, "columns")
@@ -578,7 +568,7 @@ def spread_shares(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, 
             f"y gives class {classes[int(np.argmin(table.sum(axis=0)))]!s} no share in any row; "
             "leave it out."
         )
-    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    weight = given_weights(table, sample_weight)
     at, codes = np.nonzero(table > LEAST_SHARE)
     return _safe_indexing(X, at), classes[codes], table[at, codes] * weight[at]
 
@@ -588,9 +578,9 @@ def spread_shares(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, 
 
 def given_weights(X: Any, sample_weight: Any) -> np.ndarray:
     """`sample_weight`, checked, in NumPy; ones where it is None."""
-    like = X if is_numpy_array(X) else np.empty((X.shape[0], 1))
     given = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
-    return np.asarray(_check_sample_weight(given, like, dtype=FLOATS, ensure_non_negative=True))
+    rows = np.empty((X.shape[0], 1))
+    return np.asarray(_check_sample_weight(given, rows, dtype=FLOATS, ensure_non_negative=True))
 
 
 # -- means, variances and what is observed ---------------------------------------------------------

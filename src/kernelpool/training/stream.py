@@ -197,8 +197,7 @@ class StreamNetwork:
             return self
         step = step_size(n, self.state.seen, self.half_life)
         mass = np.asarray(self.network.by_class(totals.moments.mass, e_step_params))
-        natural_params = e_step_params.natural_params
-        stepped = _averaged(self.state, totals, mass, natural_params, step, self.kernel)
+        stepped = self._averaged(totals, mass, e_step_params.natural_params, step)
         log_likelihood = float(totals.log_likelihood) / n - self.state.frame.log_volume
         keep = 1.0 if self.half_life is None else 2 ** (-n / self.half_life)
         labeled = np.asarray(totals.moments.mass[:, :-1].sum(axis=0))
@@ -213,6 +212,33 @@ class StreamNetwork:
             n_steps=self.state.n_steps + 1,
         )
         return self._of(state)._turned_over(born)
+
+    def _averaged(
+        self, totals: Totals, mass: np.ndarray, natural_params: Any, step: float
+    ) -> StreamState:
+        """(1 - gamma) of what was, and gamma of a mini-batch with this mass (M, K); scatters about
+        the new means.
+        """
+        n, moments, of_kernel = (
+            float(totals.weight),
+            cast(Moments, totals.moments),
+            mass.sum(axis=1),
+        )
+        state, kernel, some = self.state, self.kernel, of_kernel > 1e-12 * n
+        shift = np.where(some[:, None], moments.first / np.where(some, of_kernel, 1)[:, None], 0.0)
+        scatter = np.asarray(moments.second - kernel.squares(of_kernel, shift)) / n
+        origin = np.asarray(kernel.moment_origin(natural_params))
+        mean = np.where(some[:, None], origin + shift, natural_params.kernels.mean)
+        before, now = (1 - step) * state.mass.sum(axis=1), step * of_kernel / n
+        both = np.maximum(before + now, 1e-300)
+        away = mean - state.mean
+        between = kernel.squares(before * now / both, away)
+        return replace(
+            state,
+            mass=(1 - step) * state.mass + step * mass / n,
+            mean=state.mean + (now / both)[:, None] * away,
+            scatter=(1 - step) * state.scatter + step * scatter + between,
+        )
 
     # -- kernels that come and go ------------------------------------------------------------------
 
@@ -313,35 +339,6 @@ def step_size(n: float, seen: float, half_life: float | None) -> float:
     """gamma for a mini-batch of weight `n` after rows of weight `seen`."""
     forgotten = 0.0 if half_life is None else 1 - 2 ** (-n / half_life)
     return float(max((1 + seen / n) ** -STEP_POWER, forgotten))
-
-
-def _averaged(
-    state: StreamState,
-    totals: Totals,
-    mass: np.ndarray,
-    natural_params: Any,
-    step: float,
-    kernel: Gaussian,
-) -> StreamState:
-    """(1 - gamma) of what was, and gamma of a mini-batch with this mass (M, K); scatters about the
-    new means.
-    """
-    n, moments, of_kernel = float(totals.weight), cast(Moments, totals.moments), mass.sum(axis=1)
-    some = of_kernel > 1e-12 * n
-    shift = np.where(some[:, None], moments.first / np.where(some, of_kernel, 1)[:, None], 0.0)
-    scatter = np.asarray(moments.second - kernel.squares(of_kernel, shift)) / n
-    origin = np.asarray(kernel.moment_origin(natural_params))
-    mean = np.where(some[:, None], origin + shift, natural_params.kernels.mean)
-    before, now = (1 - step) * state.mass.sum(axis=1), step * of_kernel / n
-    both = np.maximum(before + now, 1e-300)
-    away = mean - state.mean
-    between = kernel.squares(before * now / both, away)
-    return replace(
-        state,
-        mass=(1 - step) * state.mass + step * mass / n,
-        mean=state.mean + (now / both)[:, None] * away,
-        scatter=(1 - step) * state.scatter + step * scatter + between,
-    )
 
 
 # -- mini-batches ----------------------------------------------------------------------------------
