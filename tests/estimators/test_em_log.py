@@ -142,15 +142,13 @@ def test_training_stops_before_em_hurts():
 
 # -- combinations ----------------------------------------------------------------------------------
 
-EVERY = list(
-    itertools.product(
-        ("random", "kmeans", "em", "mixture"),
-        ("least_squares", "logistic", "newton", "bound"),
-        ("two_stage", "em_log", "em_log_link"),
-        ("density", "gaussian", "normalized"),
-        ("spherical", "diag", "full", "tied"),
-    )
-)
+EVERY = {
+    "init": ("random", "kmeans", "em", "mixture"),
+    "training": ("two_stage", "em_log", "em_log_link"),
+    "activation": ("density", "gaussian", "normalized"),
+    "covariance_type": ("spherical", "diag", "full", "tied"),
+    "readout": ("least_squares", "logistic", "newton", "bound"),
+}
 
 
 @pytest.mark.filterwarnings("ignore:Training stopped after max_iter")
@@ -159,20 +157,21 @@ def test_thirty_dimensions():
     X, y = load_breast_cancer(return_X_y=True)
     X, X_test, y = X[:120], X[120:160], y[:120]
     X_test = np.vstack([X_test, X_test[:1] * 1e6])
-    for init, readout, training, activation, family in EVERY[::49]:
-        if init == "mixture":
-            init = GaussianMixture(4, covariance_type=family, random_state=0, reg_covar=1e-3).fit(X)
-        settings = {"init": init, "training": training, "activation": activation}
-        settings |= {"covariance_type": family, "max_iter": 3, "random_state": 0}
-        network = EMLogClassifier(4, readout=readout, **settings).fit(X, y)
-        p = network.predict_proba(X_test)
-        assert np.isfinite(p).all(), settings
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        settings = {name: str(rng.choice(values)) for name, values in EVERY.items()}
+        readout, family = settings.pop("readout"), settings["covariance_type"]
+        if settings["init"] == "mixture":
+            mixture = GaussianMixture(4, covariance_type=family, random_state=0, reg_covar=1e-3)
+            settings["init"] = mixture.fit(X)
+        settings |= {"n_kernels": 4, "max_iter": 3, "random_state": 0}
+        p = EMLogClassifier(readout=readout, **settings).fit(X, y).predict_proba(X_test)
         np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12, err_msg=str(settings))
-        if readout == "least_squares":
-            regressor = EMLogRegressor(4, **settings).fit(X, X[:, :2])
-            mean, std = regressor.predict(X_test[:-1], return_std=True)
-            assert np.isfinite(mean).all(), settings
-            assert (std > 0).all(), settings
+        mean, std = (
+            EMLogRegressor(**settings).fit(X, X[:, :2]).predict(X_test[:-1], return_std=True)
+        )
+        assert np.isfinite(mean).all(), settings
+        assert (std > 0).all(), settings
 
 
 # -- invariances -----------------------------------------------------------------------------------
@@ -281,7 +280,7 @@ def test_mixtures_survive_a_clone_when_frozen(rows, mixture):
     X, y = rows
     network = EMLogClassifier(init=FrozenEstimator(mixture), training="two_stage")
     assert cross_val_score(network, X, y, cv=3).mean() > 0.8
-    with pytest.raises(KernelpoolError, match=r"GaussianMixture without means_.*FrozenEstimator"):
+    with pytest.raises(KernelpoolError, match=r"GaussianMixture.* without means_.*FrozenEstimator"):
         clone(EMLogClassifier(init=mixture)).fit(X, y)
     shared = SharedKernelClassifier.prbf(4, random_state=0).fit(X, y)
     network = EMLogClassifier(init=shared, training="two_stage").fit(X, y)
@@ -347,8 +346,7 @@ def test_one_and_several_outputs(rows):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"init": "k-means"}, r"init must be one of .*kmeans.* or a fitted mixture; got 'k-means'"),
-        ({"init": 3}, "got int without means_, covariances_, weights_"),
+        ({"init": "k-means"}, "init must be 'kmeans', .* or a fitted mixture; got 'k-means' with"),
         ({"n_kernels": 301}, "n_kernels=301 is more than the 300 rows of X"),
         ({"ridge": "gcv"}, "ridge='gcv' is for readout='least_squares'; got readout='logistic'"),
     ],

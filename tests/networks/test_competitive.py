@@ -29,7 +29,8 @@ def start(n_neurons, n_outputs, d, rng, local=False):
     )
     if not local:
         return NeuronParams(weight, mixing)
-    return NeuronParams(weight, mixing, rng.normal(size=(n_neurons, d)), np.full((n_neurons, d), 2))
+    place = rng.normal(size=(n_neurons, d)), np.full((n_neurons, d), 2)
+    return NeuronParams(weight, mixing, place)
 
 
 # -- the equations as printed, one loop a sum ------------------------------------------------------
@@ -156,13 +157,15 @@ def test_the_bound_is_the_sum_that_is_printed(local):
     assert objective == pytest.approx(expected / 60, rel=1e-12)
     if local:  # places are means and variances of the rows of a neuron
         share = q / q.sum(axis=0)
-        np.testing.assert_allclose(better.mean, share.T @ x)
-        np.testing.assert_allclose(better.variance, share.T @ x**2 - better.mean**2)
+        mean, variance = better.place
+        np.testing.assert_allclose(mean, share.T @ x)
+        np.testing.assert_allclose(variance, share.T @ x**2 - mean**2)
 
 
 def log_joint(x, t, params):
     f = expit(np.column_stack([x, np.ones(len(x))]) @ params.weight[:, 0, :].T)
     joint = np.log(params.mixing) - 2 * (t[:, None] - f) ** 2
-    if params.mean is not None:
-        joint += norm.logpdf(x[:, None], params.mean, params.variance**0.5).sum(axis=2)
+    if params.place is not None:
+        mean, variance = params.place
+        joint += norm.logpdf(x[:, None], mean, variance**0.5).sum(axis=2)
     return joint

@@ -144,8 +144,6 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
     1.0
     """
 
-    n_jobs = None
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TabularClassifier._parameter_constraints,
         "n_neurons": [Interval(Integral, 1, None, closed="left")],
@@ -252,8 +250,8 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         weight = fitted.weights.reshape(len(fitted.mixing), network.n_outputs, -1)
         params = NeuronParams(weights_in(weight, frame), fitted.mixing)
         if fitted.means is not None:
-            mean, variance = frame.inside(fitted.means), fitted.covariances / frame.unit**2
-            params = replace(params, mean=mean, variance=variance)
+            place = frame.inside(fitted.means), fitted.covariances / frame.unit**2
+            params = replace(params, place=place)
         return np.asarray(answer(network, frame.inside(np.asarray(z, np.float64)), params))
 
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:

@@ -70,7 +70,7 @@ class FittedEMLogRegressor(EMLogNetwork):
 class EMLogEstimator(Estimator):
     """What the classifier and the regressor have in common."""
 
-    n_jobs = None
+    n_jobs: int | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_kernels": [Interval(Integral, 1, None, closed="left"), None],
@@ -127,11 +127,7 @@ class EMLogEstimator(Estimator):
         """Train both layers; the estimator is not changed."""
         init: str | GivenMixture = self.init
         family = self.covariance_type
-        if isinstance(init, str) and init not in STARTS:
-            raise KernelpoolError(
-                f"init must be one of {STARTS} or a fitted mixture; got {init!r}."
-            )
-        if not isinstance(init, str):
+        if init not in STARTS:
             init, family = given_mixture(init, data.rows.n_features)
         settings = Settings(
             covariance_type=family,

@@ -112,8 +112,6 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
     0.10
     """
 
-    n_jobs = None
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KernelNetworkClassifier._parameter_constraints,
         "n_kernels": [Interval(Integral, 1, None, closed="left")],

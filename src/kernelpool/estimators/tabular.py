@@ -56,6 +56,8 @@ class TabularClassifier(ProbabilityClassifier):
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", Columns, None],
     }
 
+    n_jobs: int | None = None
+
     _imputes = True
     """Whether a mixture for imputations is fitted. A pool, which imputes for all its members, sets
     it to False on a member: rows with missing cells are then refused.

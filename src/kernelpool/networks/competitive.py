@@ -73,10 +73,8 @@ class NeuronParams:
     """(M, C, d + 1)."""
     mixing: np.ndarray
     """(M,)."""
-    mean: np.ndarray | None = None
-    """Places of the neurons, (M, d); None where all are everywhere."""
-    variance: np.ndarray | None = None
-    """Of the places, (M, d)."""
+    place: tuple[np.ndarray, np.ndarray] | None = None
+    """Means and variances of the neurons, (M, d) each; None where all are everywhere."""
     bound: float = float("nan")
     """(2) a row, with the responsibilities of the sweep that led here."""
 
@@ -208,8 +206,9 @@ class Competitive:
         weight, last = solver(cost, params.weight, first)
         mass, n_rows = responsibility.sum(axis=1), float(rows.weight.sum())
         better = replace(params, weight=weight, mixing=mass / mass.sum())
-        if params.mean is not None:
-            better = _moved(better, rows.inputs[:-1].T, responsibility)
+        if params.place is not None:
+            place = _moved(*params.place, rows.inputs[:-1].T, responsibility)
+            better = replace(better, place=place)
         gain = (responsibility * (self._gate(rows.inputs, better) - gate)).sum()
         # what the printed rule follows is not the objective of its E-step
         bound = objective + float(gain) - self.precision * (last - first[0])
@@ -260,11 +259,12 @@ class Competitive:
         gate = np.maximum(safe_log(params.mixing), LOG_ZERO)
         if self.repel_rows:  # (3) with the second term of (1)
             gate = gate - 0.5 * self.repulsion * repelled(params.weight)[0]
-        if params.mean is None or params.variance is None:
+        if params.place is None:
             return np.asarray(gate[:, None])
-        x, precision = inputs[:-1], 1 / params.variance
-        squared = precision @ (x * x) - 2 * (precision * params.mean) @ x
-        constant = (precision * params.mean**2 + np.log(2 * np.pi * params.variance)).sum(axis=1)
+        mean, variance = params.place
+        x, precision = inputs[:-1], 1 / variance
+        squared = precision @ (x * x) - 2 * (precision * mean) @ x
+        constant = (precision * mean**2 + np.log(2 * np.pi * variance)).sum(axis=1)
         return np.asarray((gate - 0.5 * constant)[:, None] - 0.5 * squared)
 
     # -- prediction --------------------------------------------------------------------------------
@@ -301,17 +301,16 @@ def spans(x: np.ndarray, weight: np.ndarray) -> list[slice]:
     return [slice(i, i + size) for i in range(0, len(x), size)]
 
 
-def _moved(params: NeuronParams, x: np.ndarray, responsibility: np.ndarray) -> NeuronParams:
-    """Mean and variance of the rows of each neuron; a neuron without rows keeps its place."""
-    assert params.mean is not None
-    assert params.variance is not None
+def _moved(
+    mean: np.ndarray, variance: np.ndarray, x: np.ndarray, responsibility: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means and variances of the rows of each neuron; a neuron without rows keeps its place."""
     mass = responsibility.sum(axis=1, keepdims=True)
     before = VANISHED * mass.mean()  # how much the place before counts
-    first = responsibility @ x + before * params.mean
-    second = responsibility @ (x * x) + before * (params.variance + params.mean**2)
+    first = responsibility @ x + before * mean
+    second = responsibility @ (x * x) + before * (variance + mean**2)
     mean = first / (mass + before)
-    variance = np.maximum(second / (mass + before) - mean**2, LOCAL_FLOOR)
-    return replace(params, mean=mean, variance=variance)
+    return mean, np.maximum(second / (mass + before) - mean**2, LOCAL_FLOOR)
 
 
 def with_one(x: np.ndarray) -> np.ndarray:

@@ -125,11 +125,10 @@ class Logistic:
         That one is looked for again after 1, 2, 4, 8, ... sweeps: it changes less and less.
         """
         age, strength = (0, 1.0) if before is None else (before.age + 1, before.strength)
-        chosen = isinstance(self.strength, str)
-        if not isinstance(self.strength, str):
-            strength = self.strength
-        found = self._damped(design, self._start(design, before), strength)
-        if chosen and age & (age - 1) == 0:
+        given = None if isinstance(self.strength, str) else self.strength
+        weight = self._start(design, before)
+        found = self._damped(design, weight, strength if given is None else given)
+        if given is None and age & (age - 1) == 0:
             found = self._tuned(design, found)
         return Readout(found.weight, found.strength, age)
 

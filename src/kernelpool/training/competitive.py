@@ -138,8 +138,8 @@ def fit_neurons(
     fields = {
         "weights": weights[:, 0] if network.n_outputs == 1 else weights,
         "mixing": params.mixing,
-        "means": None if params.mean is None else frame.outside(params.mean),
-        "covariances": None if params.variance is None else params.variance * frame.unit**2,
+        "means": None if params.place is None else frame.outside(params.place[0]),
+        "covariances": None if params.place is None else params.place[1] * frame.unit**2,
         "location": frame.origin,
         "scale": frame.unit,
         "history": history,
@@ -161,7 +161,7 @@ def _start(
     mixing = np.full(n_neurons, 1 / n_neurons)
     if x is None:
         return NeuronParams(weight, mixing)
-    return NeuronParams(weight, mixing, rng.choice(x, n_neurons), np.ones((n_neurons, d)))
+    return NeuronParams(weight, mixing, (rng.choice(x, n_neurons), np.ones((n_neurons, d))))
 
 
 def _spread_directions(n: int, d: int, rng: np.random.Generator) -> np.ndarray:

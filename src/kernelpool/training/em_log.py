@@ -187,10 +187,8 @@ def given_mixture(mixture: Any, n_features: int) -> tuple[GivenMixture, str]:
     missing = [name for name in names if not hasattr(mixture, name)]
     if missing:
         raise KernelpoolError(
-            f"init must be 'kmeans', 'random', 'em' or a fitted mixture; got "
-            f"{type(mixture).__name__} "
-            f"without {', '.join(missing)}. Fit it first; scikit-learn's clone drops the fit "
-            f"unless the "
+            f"init must be 'kmeans', 'random', 'em' or a fitted mixture; got {mixture!r} without "
+            f"{', '.join(missing)}. Fit it first; scikit-learn's clone drops the fit unless the "
             f"mixture is wrapped in sklearn.frozen.FrozenEstimator."
         )
     means, covariances, mixing = (np.asarray(getattr(mixture, name), np.float64) for name in names)
@@ -210,8 +208,7 @@ def given_mixture(mixture: Any, n_features: int) -> tuple[GivenMixture, str]:
     if not valid or not mixing.sum() > 0:
         raise KernelpoolError(
             f"init has mixing weights {mixing.tolist()} for {len(means)} kernels; expected "
-            f"positive "
-            f"numbers."
+            f"positive numbers."
         )
     return (Kernels(means, covariances), mixing / mixing.sum()), family
 
@@ -222,20 +219,14 @@ def regression_data(
     """Rows; targets about their mean in units of their deviation (n, o); these means and
     deviations.
     """
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
-        )
     columns = Columns.learn(X, None)
     checks: dict[str, Any] = {"multi_output": True, "y_numeric": True, "ensure_min_samples": 2}
     x, y = check_X_y(X, y, dtype=np.float64, estimator=estimator, **checks)
     targets = np.asarray(y, np.float64).reshape(len(x), -1)
     if not np.abs(targets).max() < LARGEST_TARGET:
         raise KernelpoolError("y is too large to be squared in float64; rescale it.")
-    weight = np.ones(len(x)) if sample_weight is None else given_weights(x, sample_weight)
-    if not weight.sum() > 0:
-        raise KernelpoolError("sample_weight is zero for every row; at least one must be positive.")
+    weight = given_weights(x, sample_weight)
+    data = surveyed(ArrayRows(x, np.zeros(len(x), np.int64), weight), np.zeros(1, int), columns)
     mean, variance = mean_and_variance(targets, weight)
     scale = np.where(variance > (1e-14 * np.abs(mean)) ** 2, variance, 1.0) ** 0.5
-    data = surveyed(ArrayRows(x, np.zeros(len(x), np.int64), weight), np.zeros(1, int), columns)
     return data, (targets - mean) / scale, mean, scale
