@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier, Start
+from kernelpool import SharedKernelClassifier, Start
 from kernelpool.datasets import make_clouds
 
 X, Y = make_clouds(200, random_state=0)
-EYE = np.stack([np.eye(2)] * 4)
 
 
 def refused(match, X=X, y=Y, error=ValueError, fit=None, **parameters):
@@ -16,7 +15,6 @@ def refused(match, X=X, y=Y, error=ValueError, fit=None, **parameters):
 
 CASES = [
     refused(r"sharing must lie in \[0, 1\]; got 1.5\.", sharing=1.5),
-    refused(r"sharing must lie in \[0, 1\]; got -0.1\.", sharing=-0.1),
     refused(
         r"sharing must lie in \[0, 1\]; got values from 0 to 2",
         n_kernels=2,
@@ -26,7 +24,6 @@ CASES = [
         r"sharing must have shape \(4, 2\); got \(3, 2\)\.", n_kernels=4, sharing=np.ones((3, 2))
     ),
     refused("sharing leaves class 1 without a kernel", n_kernels=2, sharing=[[1, 0], [1, 0]]),
-    refused("sharing leaves class 1 without a kernel", n_kernels=[2, 0], sharing=0),
     refused("n_kernels.*must be an int in the range", n_kernels=0),
     refused("n_kernels=500 is more than the 200 rows of X. Use at most", n_kernels=500),
     refused("n_kernels has 3 entries for 2 classes", n_kernels=[1, 2, 3]),
@@ -34,13 +31,7 @@ CASES = [
         "n_kernels asks for 150 kernels in class 1, which has 100 distinct rows", n_kernels=[1, 150]
     ),
     refused(r"n_kernels must be a whole number for each class.*got \[1.5, 3\]", n_kernels=[1.5, 3]),
-    refused(r"n_kernels must be a whole number for each class.*got \[-1, 3\]", n_kernels=[-1, 3]),
     refused(r"not all zero; got \[0, 0\]", n_kernels=[0, 0]),
-    refused(
-        r"means of Start must have shape \(4, 2\); got \(3, 2\)\.",
-        n_kernels=4,
-        init=Start(means=X[:3]),
-    ),
     refused(
         r"means of Start must have shape \(3, 2\); got \(3, 1\)\.", init=Start(means=X[:3, :1])
     ),
@@ -53,12 +44,6 @@ CASES = [
         "covariances of Start must be positive .* that of kernel 1",
         n_kernels=2,
         init=Start(covariances=[1, -1]),
-    ),
-    refused(
-        "symmetric and positive definite; that of kernel 0",
-        n_kernels=4,
-        covariance_type="full",
-        init=Start(covariances=-EYE),
     ),
     refused(
         "symmetric and positive definite; that of kernel 0",
@@ -110,10 +95,6 @@ CASES = [
         fit={"sample_weight": -np.ones(200)},
     ),
     refused(
-        "at least one non-zero number|zero for every labeled row",
-        fit={"sample_weight": np.zeros(200)},
-    ),
-    refused(
         "sample_weight is zero for every labeled row",
         y=np.where(np.arange(200) < 100, Y, -1),
         fit={"sample_weight": (np.arange(200) >= 100) * 1.0},
@@ -128,23 +109,6 @@ CASES = [
 def test_fit_refuses(parameters, x, y, fit, error, match):
     with pytest.raises(error, match=match):
         SharedKernelClassifier.prbf(**parameters).fit(x, y, **fit)
-
-
-@pytest.mark.parametrize(
-    ("sharing", "match"),
-    [
-        ((0, 1.5), r"Each value of sharing must lie in \[0, 1\]; got 1.5"),
-        (
-            (),
-            "sharing and overlap must hold at least one value; got an empty",
-        ),
-    ],
-)
-def test_average_refuses(sharing, match):
-    with pytest.raises(ValueError, match=match):
-        SharingAverageClassifier(
-            SharedKernelClassifier.prbf(4, standardize=True), sharing=sharing
-        ).fit(X, Y)
 
 
 GOOD = {
@@ -170,13 +134,7 @@ GOOD = {
         ({"covariance_type": "diag"}, r"covariances must have shape \(3, 2\); got \(3,\)"),
         ({"covariance_type": "round"}, "covariance_type must be one of"),
         ({"covariances": [1.0, 0, 1]}, "that of kernel 1 is not"),
-        (
-            {"mixing": [[1, 1]] * 3},
-            r"mixing must sum to one, column by column; the sums are \[3.0, 3.0\]",
-        ),
-        ({"class_prior": [0.5, 0.6]}, "class_prior must sum to one"),
         ({"classes": [1, 0]}, r"classes must be distinct and sorted; got \[1, 0\]"),
-        ({"classes": [1, 1]}, "classes must be distinct and sorted"),
     ],
 )
 def test_from_parameters_refuses(change, match):
@@ -193,10 +151,3 @@ def test_warm_start_refuses_what_has_changed():
     model.set_params(covariance_type="spherical", n_kernels=7)
     with pytest.raises(ValueError, match="warm_start needs the n_kernels"):
         model.fit(X, Y)
-
-
-def test_nothing_is_kept_of_a_fit_that_was_refused():
-    model = SharedKernelClassifier.prbf(4, sharing=2)
-    with pytest.raises(ValueError, match="sharing"):
-        model.fit(X, Y)
-    assert not hasattr(model, "means_")

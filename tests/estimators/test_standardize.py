@@ -19,9 +19,6 @@ def in_other_units(x):
 def kinds(family):
     return {
         "em": SharedKernelClassifier(6, covariance_type=family, training="em", random_state=0),
-        "shared": SharedKernelClassifier(
-            6, covariance_type=family, training="em", sharing=0.5, random_state=0
-        ),
         "penalty": SharedKernelClassifier(
             6,
             covariance_type=family,
@@ -46,7 +43,6 @@ def kinds(family):
     ("kind", "family"),
     [
         *(("em", family) for family in ("spherical", "diag", "full", "tied")),
-        ("shared", "full"),
         ("penalty", "spherical"),
         ("conditional", "diag"),
         ("average", "spherical"),
@@ -130,5 +126,3 @@ def test_a_warm_start_and_given_kernels_go_on_from_there(blobs):
     given = Start(means=model.means_, covariances=model.covariances_, mixing=model.mixing_)
     again = SharedKernelClassifier(6, training="em", tol=1e-7, init=given, **SETTINGS).fit(x, y)
     assert again.objective_ == pytest.approx(model.objective_, abs=1e-6)
-    with pytest.raises(ValueError, match=r"covariances of Start must have shape \(6, 3\); got"):
-        SharedKernelClassifier(6, init=Start(covariances=np.ones(6)), **SETTINGS).fit(x, y)

@@ -5,6 +5,7 @@ when it is tame.
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kernelpool import SharedKernelClassifier, Start
@@ -54,7 +55,12 @@ def float32_far_away():
 
 def float64_far_away():
     x, y = two_classes()
-    return 1e6 + 1e-2 * x, y
+    return 1e8 + x, y
+
+
+def tiny():
+    x, y = two_classes()
+    return 1e-9 * x, y
 
 
 def a_copied_column():
@@ -71,6 +77,7 @@ ALL = [
     ninety_nine_to_one,
     float32_far_away,
     float64_far_away,
+    tiny,
     a_copied_column,
 ]
 
@@ -113,38 +120,13 @@ def test_fits_and_answers_as_when_centered_and_scaled(data, family, kernel_prior
     np.testing.assert_allclose(model.predict_proba(x), tame.predict_proba(tamed(x)), atol=atol)
 
 
-@pytest.mark.parametrize(("shift", "scale"), [(1e8, 1), (0, 1e-9), (1e8, 1e9)])
-def test_shift_and_scale_change_no_label(family, shift, scale):
-    x, y = two_classes(n=300)
-    rows = x * scale + shift * scale
-    model, far = fitted(x, y, family), fitted(rows, y, family)
-    np.testing.assert_array_equal(far.predict(rows), model.predict(x))
-    np.testing.assert_allclose(far.predict_proba(rows), model.predict_proba(x), atol=1e-5)
-
-
-def test_without_a_floor_the_error_names_kernel_and_feature(family):
-    import pandas as pd
-
+def test_without_a_floor_the_error_names_kernel_and_feature():
     x, y = two_classes()
     frame = pd.DataFrame({"height": x[:, 0], "weight": x[:, 1], "always": np.full(len(y), 3.0)})
-    if family == "spherical":  # collapses only where all features do
-        frame = pd.DataFrame(
-            {"height": np.repeat([1.0, 2.0], 60), "weight": np.repeat([1.0, 2.0], 60)}
-        )
-        y = np.repeat([0, 1], 60)
-    model = SharedKernelClassifier.prbf(
-        [1, 1], covariance_type=family, covariance_floor=0, random_state=0
-    )
-    with pytest.raises(
-        CollapsedKernelError,
-        match=r"Kernel \d has no width left along feature \d \('(always|height)'\)",
-    ) as e:
+    model = SharedKernelClassifier.prbf([1, 1], covariance_type="full", covariance_floor=0)
+    message = r"Kernel \d has no width left along feature 2 \('always'\).*covariance_floor"
+    with pytest.raises(CollapsedKernelError, match=message):
         model.fit(frame, y)
-    assert "covariance_floor" in str(e.value)
-    assert (
-        SharedKernelClassifier.prbf([1, 1], covariance_type=family).fit(frame, y).score(frame, y)
-        > 0.8
-    )
 
 
 def test_the_floor_is_a_part_of_each_features_variance():
@@ -159,19 +141,6 @@ def test_the_floor_is_a_part_of_each_features_variance():
     )
 
 
-def test_the_floor_of_full_kernels_binds_in_every_direction():
-    """Rows on a line: the covariance is singular across it, and is lifted there to the floor
-    alone.
-    """
-    rng = np.random.default_rng(0)
-    t = rng.normal(size=200)
-    x, y = np.column_stack([t, t]), (t > 0).astype(int)
-    model = fitted(x, y, "full", covariance_floor=1e-4, sharing=0)
-    floor = 1e-4 * x.var(axis=0)
-    scaled = model.covariances_ / np.sqrt(np.outer(floor, floor))
-    np.testing.assert_allclose(np.linalg.eigvalsh(scaled)[:, 0], 1, rtol=1e-6)
-
-
 def test_far_rows_of_every_kind_get_an_answer(family):
     x, y = two_classes()
     model = fitted(x, y, family)
@@ -180,6 +149,7 @@ def test_far_rows_of_every_kind_get_an_answer(family):
         probability = model.predict_proba(rows)
         assert probability.dtype == rows.dtype
         np.testing.assert_allclose(probability.sum(axis=1), 1, rtol=1e-6)
+        np.testing.assert_allclose(model.kernel_posterior(rows).sum(axis=1), 1, rtol=1e-6)
         assert np.isfinite(model.score_samples(rows)).all()
 
 

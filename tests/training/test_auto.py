@@ -62,11 +62,6 @@ def test_what_is_given_is_not_chosen(clouds):
     assert learned.sharing_.sum(axis=1) == pytest.approx(1)
 
 
-def test_nothing_is_tried_where_nothing_is_auto(clouds, monkeypatch):
-    monkeypatch.setattr("kernelpool.estimators.shared_kernel.choose_settings", None)
-    assert not hasattr(SharedKernelClassifier(4, **EM).fit(*clouds), "selection_")
-
-
 def test_order_weights_and_units_change_nothing(clouds, chosen):
     X, y = clouds
     order = np.random.default_rng(0).permutation(len(y))

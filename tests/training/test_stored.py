@@ -83,6 +83,7 @@ def one_frame(x, y, folder):
 FILES = [parquet_file, parquet_folder, partitioned, csv_file, arrow_file, dataset]
 SOURCES = [*FILES, array_batches, generator, frames, one_frame]
 IN_ANOTHER_ORDER, READ_ONCE = (partitioned,), (generator, one_frame)
+MODEL = SharedKernelClassifier()
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +104,7 @@ def test_every_source_gives_the_model_of_the_rows_in_memory(
 ):
     x, y = module_blobs
     source, target = make(x, y, tmp_path)
+    assert make is generator or isinstance(training_data(MODEL, source, target).rows, StoredRows)
     found = SharedKernelClassifier.prbf(6, covariance_type="full", **QUICK).fit(source, target)
     for name in ("means_", "covariances_", "mixing_", "objective_", "class_prior_"):
         np.testing.assert_allclose(
@@ -237,8 +239,3 @@ def test_a_store_holds_what_it_was_given_and_leaves_no_file(tmp_path, monkeypatc
     monkeypatch.setattr(stored, "SPARE_BYTES", 1 << 62)
     with pytest.raises(ValueError, match="which is nearly full"):
         store.add(x, codes, weight)
-
-
-def test_rows_larger_than_memory_are_read_from_the_store(module_blobs):
-    data = training_data(SharedKernelClassifier(), *array_batches(*module_blobs))
-    assert isinstance(data.rows, StoredRows)

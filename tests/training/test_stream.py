@@ -1,14 +1,15 @@
 """Stepwise EM, beside batch EM and brute force."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
 import kernelpool
 from kernelpool import SharedKernelClassifier
+from kernelpool.rows import ArrayRows
 from kernelpool.training.shared_kernel import Settings
 from kernelpool.training.stream import STEP_POWER, StreamNetwork, step_size
 
@@ -37,8 +38,6 @@ def test_a_step_of_the_whole_weight_is_a_sweep_of_batch_em(blobs, family):
     state = replace(start._fitted.stream, level=np.full((2, 3), np.nan))
     settings = Settings(covariance_type=family, sharing=0.5)
     before = StreamNetwork(state, settings, half_life=1e-9)  # forgets all at once
-    from kernelpool.rows import ArrayRows
-
     rows = ArrayRows(x, y)
     after = before.step(rows, ArrayRows(x, y))
     expected, _ = before.network.sweep(before.framed(rows), before.params)
@@ -149,7 +148,7 @@ def test_weights_and_rows_without_a_label():
     assert model.class_prior_.sum() == pytest.approx(1)
 
 
-def test_a_fitted_a_loaded_and_a_pickled_network_go_on(tmp_path, family):
+def test_a_fitted_and_a_loaded_network_go_on(tmp_path, family):
     x, y = clusters(2000, 0)
     fitted = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(x, y)
     kernelpool.save(fitted, tmp_path / "m.safetensors")
@@ -157,11 +156,6 @@ def test_a_fitted_a_loaded_and_a_pickled_network_go_on(tmp_path, family):
     more = clusters(1000, 1)
     fitted.partial_fit(*more)
     np.testing.assert_allclose(loaded.partial_fit(*more).means_, fitted.means_, rtol=1e-9)
-    copy = pickle.loads(pickle.dumps(fitted))
-    even_more = clusters(1000, 2)
-    np.testing.assert_array_equal(
-        copy.partial_fit(*even_more).means_, fitted.partial_fit(*even_more).means_
-    )
     kernelpool.save(fitted, tmp_path / "m.safetensors")
     loaded = kernelpool.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(
@@ -215,10 +209,6 @@ def test_refusals():
             SharedKernelClassifier.prbf(**settings).partial_fit(x, y, classes=CLASSES)
     with pytest.raises(ValueError, match="half_life must be above 0; got 0"):
         model.partial_fit(x, y, half_life=0)
-    by_em = SharedKernelClassifier.prbf(4, random_state=0).partial_fit(x, y, classes=CLASSES)
-    other = SharedKernelClassifier.prbf(4, training="conditional", random_state=0)
-    other.partial_fit(x, y, classes=CLASSES)  # a stream is learned by EM
-    np.testing.assert_array_equal(other.predict_proba(x), by_em.predict_proba(x))
 
 
 def test_a_class_that_comes_later():
@@ -232,11 +222,16 @@ def test_a_class_that_comes_later():
     assert model.score(x, y) > 0.95
 
 
-def test_categories_are_refused():
-    pd = pytest.importorskip("pandas")
-    x = pd.DataFrame({"a": np.arange(200.0), "word": ["north", "south"] * 100})
-    y = np.arange(200) // 100
+@pytest.mark.parametrize(
+    ("second", "found"),
+    [
+        (["north", "south"] * 100, "has columns of categories"),
+        ([1.0, np.nan] * 100, "contains NaN"),
+    ],
+)
+def test_categories_and_missing_cells_are_refused(second, found):
+    x, y = pd.DataFrame({"a": np.arange(200.0), "b": second}), np.arange(200) // 100
     model = SharedKernelClassifier.prbf(4, covariance_type="diag", max_iter=3, tol=1)
     for started in (model, clone(model).fit(x, y)):
-        with pytest.raises(ValueError, match="partial_fit takes complete numbers alone"):
+        with pytest.raises(ValueError, match=f"takes complete numbers alone, and Input X {found}"):
             started.partial_fit(x, y, classes=[0, 1])
