@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import safe_log
 from ..errors import KernelpoolError
 from ..inspection.describe import Description, Pool, classes_text, features_text
+from ..networks.neighborhood import learned_metric
 from ..networks.parzen import (
     PROFILES,
     GaussianProfile,
@@ -45,7 +46,6 @@ from ..training.parzen import (
 )
 from ..training.parzen_reduction import Editor, ReducedNetwork, Reduction, SizeSearch
 from ..training.prepare import TrainingData, class_prior_for, labeled, mean_and_variance
-from ..training.views import learned_metric
 from .base import DensityClassifier
 from .tabular import FittedTabular, TabularClassifier
 

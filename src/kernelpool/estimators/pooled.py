@@ -23,23 +23,24 @@ from ..training.folds import folds_of
 from ..training.imputation import ImputationMixture, imputation_mixture, imputations
 from ..training.pool import (
     KINDS,
+    UNIMPUTED,
     Candidate,
     PoolFit,
     PoolNetwork,
     PoolProgress,
+    View,
     average,
     log_probas,
     pooled,
-    stacked,
 )
 from ..training.prepare import (
     check_in_memory,
     class_prior_for,
     encoded_rows,
     is_matrix,
+    labeled,
     training_data,
 )
-from ..training.views import View
 from .base import DensityClassifier, RowFunction, Transform, log_softmax
 from .parzen import ParzenClassifier
 from .rbf import RBFNetworkClassifier
@@ -58,7 +59,7 @@ def candidates_for(
 
     The first one is always kept, so that every pool has a mixture and with it densities.
     """
-    categories, rank = any(columns.levels), BUDGETS.index(budget)
+    categories = any(columns.levels)
 
     def mixture(family: str, per_class: int, kernel_prior: str | None = None) -> Any:
         return SharedKernelClassifier(
@@ -73,8 +74,10 @@ def candidates_for(
 
     rbf = RBFNetworkClassifier(standardize=False)
     few = RBFNetworkClassifier(standardize=False, max_features=3)
+    metric = RBFNetworkClassifier(standardize=False, metric="learned")
     parzen = ParzenClassifier(standardize=False)
     default = SharedKernelClassifier(categorical_features=columns.of_codes())
+    prior = None if categories else "conjugate"
     table: list[tuple[bool, str, str, Any]] = [
         (categories, "diagonal mixture, 1 per class", "codes", mixture("diag", 1)),
         (categories, "full mixture, 1 per class", "codes", mixture("full", 1)),
@@ -84,31 +87,24 @@ def candidates_for(
         (True, "diagonal mixture, 3 per class", "codes", mixture("diag", 3)),
         (True, "RBF network", "scaled", rbf),
         (True, "Parzen network, warped", "warped", parzen),
-        # balanced
-        (rank >= 1, "Parzen network", "scaled", parzen),
-        (rank >= 1 and categories, "tied mixture, 2 per class", "codes", mixture("tied", 2)),
-        (
-            rank >= 1 and not categories,
-            "full mixture, 1 per class",
-            "codes",
-            mixture("full", 1, "conjugate"),
-        ),
-        (rank >= 1, "RBF network, warped, learned metric", "warped metric", rbf),
-        (rank >= 1, "RBF network, learned metric", "scaled metric", rbf),
-        (rank >= 1, "diagonal mixture, 8 per class", "codes", mixture("diag", 8)),
-        # best
-        (rank >= 2, "RBF network, kernels of few features, warped", "warped", few),
-        (rank >= 2, "tied mixture, 6 per class, warped", "warped", mixture("tied", 6)),
-        (rank >= 2, "RBF network, warped", "warped", rbf),
-        (rank >= 2, "Parzen network, learned metric", "scaled metric", parzen),
-        (rank >= 2, "full mixture, 4 per class", "codes", mixture("full", 4, "conjugate")),
-        (
-            rank >= 2,
-            "RBF network, 600 kernels",
-            "scaled",
-            RBFNetworkClassifier(600, standardize=False),
-        ),
     ]
+    if budget != "fast":
+        table += [
+            (True, "Parzen network", "scaled", parzen),
+            (categories, "tied mixture, 2 per class", "codes", mixture("tied", 2)),
+            (not categories, "full mixture, 1 per class", "codes", mixture("full", 1, prior)),
+            (True, "RBF network, warped, learned metric", "warped", metric),
+            (True, "RBF network, learned metric", "scaled", metric),
+            (True, "diagonal mixture, 8 per class", "codes", mixture("diag", 8)),
+        ]
+    if budget == "best":
+        many = RBFNetworkClassifier(600, standardize=False)
+        table += [
+            (True, "RBF network, kernels of few features, warped", "warped", few),
+            (True, "RBF network, warped", "warped", rbf),
+            (True, "full mixture, 4 per class", "codes", mixture("full", 4, prior)),
+            (True, "RBF network, 600 kernels", "scaled", many),
+        ]
     return [Candidate(name, estimator, view) for use, name, view, estimator in table if use]
 
 
@@ -125,14 +121,14 @@ class FittedPool:
     pooling: str
     loss: float
     networks: tuple[PoolNetwork, ...]
-    views: tuple[View, ...]
+    views: dict[str, View]
     trials: dict[str, np.ndarray]
     imputation: ImputationMixture | None
     """The mixture from which missing cells are drawn; None where all networks take rows as they
     are.
     """
-    table: Columns | None
-    """The columns of the table that named members take; None where networks take encoded rows."""
+    table: Columns
+    """The columns of the table that was passed to `fit`, which named members take."""
 
 
 def _has_densities(model: "PooledClassifier") -> bool:
@@ -199,10 +195,10 @@ class PooledClassifier(DensityClassifier):
         "log_linear" or "linear".
     networks_ : tuple of PoolNetwork
         The networks of all members, and of mixtures that are kept for their densities alone:
-        `estimator`, `member`, `view` (a position in `views_`; None for encoded rows, -1 for the
-        table, -2 for the table with missing cells imputed) and `density_weight`.
-    views_ : tuple of View
-        How networks that are no mixtures take rows: scaled, warped, in a learned metric.
+        `estimator`, `member`, `view` ("codes" for encoded rows, "table", "complete table" with
+        missing cells imputed, or a name in `views_`) and `density_weight`.
+    views_ : dict of str to View
+        How networks that are no mixtures take rows: scaled, warped.
     trials_ : dict of str to ndarray
         What was tried: ``name``, ``loss``, ``pool_loss``, ``seconds``, ``outcome``.
     loss_ : float
@@ -302,41 +298,37 @@ class PooledClassifier(DensityClassifier):
         if is_matrix(y):
             raise ValueError(
                 f"y should be a 1d array, got an array of shape {np.shape(y)} instead. Shares of "
-                f"classes "
-                "are for SharedKernelClassifier."
+                f"classes are for SharedKernelClassifier."
             )
         data = training_data(self, X, y, sample_weight, in_memory=True)
         (X,) = indexable(X)
         columns, classes, n_classes = data.columns, data.classes, len(data.classes)
         rows: Any = data.rows
-        x, codes = np.asarray(rows.x, np.float64), rows.y
-        weight = np.ones(len(x)) if rows.weight is None else np.asarray(rows.weight, np.float64)
-        index = np.flatnonzero((codes >= 0) & (weight > 0))
-        x, codes, weight, n_rows = x[index], codes[index], weight[index], len(x)
+        n_rows = len(rows.x)
+        index = np.arange(n_rows) if rows.weight is None else np.flatnonzero(rows.weight > 0)
+        x, codes, weight = labeled(rows)
         shares = np.bincount(codes, weight, minlength=n_classes) / weight.sum()
         if not shares.all():
             name = classes.tolist()[int(np.argmin(shares))]
             raise KernelpoolError(
                 f"Every class needs a row of positive weight; class {name!r} has none. Drop its "
-                f"rows, "
-                "or give them some weight."
+                f"rows, or give them some weight."
             )
         prior = class_prior_for(self.class_prior, classes, shares)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         missing = bool(np.isnan(x).any())
         candidates = self._candidates(n_classes, columns, missing)
         n_folds = self.n_folds or (3 if len(x) >= MANY_ROWS else 4)
-        fold = folds_of(n_folds, x, codes, weight, seed)
-        imputes = any(candidate.view not in ("codes", "table") for candidate in candidates)
+        imputes = any(candidate.view not in UNIMPUTED for candidate in candidates)
         imputation = imputation_mixture(x, weight, columns, seed) if imputes and missing else None
         fit = PoolFit(
             x,
             codes,
             weight,
-            fold,
+            folds_of(n_folds, x, codes, weight, seed),
             columns=columns,
             imputation=imputation,
-            table=X if len(index) == n_rows else _safe_indexing(X, index),
+            table=X if len(x) == n_rows else _safe_indexing(X, index),
             kind=self.pooling,
             seed=seed,
             n_jobs=self.n_jobs,
@@ -347,15 +339,21 @@ class PooledClassifier(DensityClassifier):
             raise KernelpoolError(
                 f"No member could be trained; the last failure: {fit.trials[-1].outcome}."
             )
-        held_density, networks = _with_densities(fit)
-        densest = max(networks, key=lambda network: network.density_weight)
-        if imputes and densest.density_weight > 0:
-            imputation = _imputation_of(densest.estimator)  # trained with labels
+        weights = dict(zip(fit.networks, fit.pooling.weight, strict=True))
+        density_shares, held_density = fit.densities()
+        networks = tuple(
+            replace(network, density_weight=density_shares.get(name, 0.0) / len(of_member))
+            for name, of_member in fit.networks.items()
+            if weights[name] > 0 or name in density_shares
+            for network in of_member
+        )
+        if imputes and density_shares:  # a mixture that was trained with labels
+            densest = max(networks, key=lambda network: network.density_weight)
+            imputation = _imputation_of(densest.estimator)
         elif imputes and imputation is None:
             imputation = imputation_mixture(x, weight, columns, seed)
-        members = [n for n, w in zip(fit.networks, fit.pooling.weight, strict=True) if w > 0]
+        members = [name for name in weights if weights[name] > 0]
         held_out = np.stack(list(fit.held_out.values()))
-        held_proba = np.exp(pooled(held_out, fit.pooling.weight, fit.pooling.kind))
         names = ("name", "loss", "pool_loss", "seconds", "outcome")
         self._fitted = FittedPool(
             columns,
@@ -363,17 +361,17 @@ class PooledClassifier(DensityClassifier):
             prior,
             shares,
             members,
-            fit.pooling.weight[fit.pooling.weight > 0],
+            np.array([weights[name] for name in members]),
             fit.pooling.kind,
             fit.pooling.loss,
             networks,
-            tuple(fit.views),
+            fit.views,
             {name: np.array([getattr(trial, name) for trial in fit.trials]) for name in names},
             imputation,
-            None if isinstance(self.members, str) else columns,
+            columns,
         )
         self.held_out_proba_ = np.full((n_rows, n_classes), np.nan)
-        self.held_out_proba_[index] = held_proba
+        self.held_out_proba_[index] = np.exp(pooled(held_out, *fit.pooling[:2]))
         self.held_out_log_density_ = None
         if held_density is not None:
             self.held_out_log_density_ = np.full((n_rows, n_classes), np.nan)
@@ -385,8 +383,7 @@ class PooledClassifier(DensityClassifier):
         if failed:
             warn(
                 f"{len(failed)} of {len(candidates)} members could not be trained: "
-                f"{failed[0].name}, "
-                f"{failed[0].outcome}.",
+                f"{failed[0].name}, {failed[0].outcome}.",
                 UnfinishedWarning,
             )
         return self
@@ -432,15 +429,12 @@ class PooledClassifier(DensityClassifier):
         check_is_fitted(self)
         check_in_memory(self, X)
         fitted, x = self._fitted, encoded_rows(self, X, dtype=np.float64)
-        table = x
-        if fitted.table is not None:
-            table = fitted.table.decode(x) if fitted.columns.coded else X
+        table = fitted.table.decode(x) if fitted.columns.coded else X
         networks = [network for network in fitted.networks if network.member in fitted.members]
         missing, draws = np.isnan(x), None
         if missing.any() and fitted.imputation is not None:
             draws = imputations(fitted.imputation, x[missing.any(axis=1)])
-        columns = fitted.table or fitted.columns
-        of_network = log_probas(networks, fitted.views, columns, x, draws, table)
+        of_network = log_probas(networks, fitted.views, fitted.table, x, draws, table)
         of_member = [
             average(
                 np.stack([p for p, n in zip(of_network, networks, strict=True) if n.member == name])
@@ -533,52 +527,6 @@ def _imputation_of(mixture: SharedKernelClassifier) -> ImputationMixture:
         mixture.mixing_ @ mixture.class_prior_,
         getattr(mixture, "probabilities_", None),
     )
-
-
-def _with_densities(fit: PoolFit) -> tuple[np.ndarray | None, tuple[PoolNetwork, ...]]:
-    """Held-out log p(x|C_k) of the pool, (n, K), and its networks with their weights in the
-    densities.
-
-    Densities are those of its mixtures over encoded rows, weighted by stacking on held-out rows
-    (Smyth & Wolpert 1999). Where all of these have weight zero, the most likely one is kept for its
-    density alone.
-    """
-    assert fit.pooling is not None
-    weights = dict(zip(fit.networks, fit.pooling.weight, strict=True))
-    held = np.flatnonzero(fit.held)
-    log_density = {
-        name: _held_out_log_density(fit, networks)
-        for name, networks in fit.networks.items()
-        if networks[0].view is None and isinstance(networks[0].estimator, SharedKernelClassifier)
-    }
-    own = {name: values[held, fit.codes[held]] for name, values in log_density.items()}
-    names = [name for name in log_density if weights[name] > 0]
-    if not names and log_density:
-        names = [max(own, key=lambda name: float(fit.weight[held] @ own[name]))]
-    shares: dict[str, float] = {}
-    if names:
-        stack = np.stack([own[name] for name in names])
-        shares = dict(zip(names, stacked(stack, fit.weight[held]).tolist(), strict=True))
-    networks = tuple(
-        replace(network, density_weight=shares.get(name, 0.0) / len(networks))
-        for name, networks in fit.networks.items()
-        if weights[name] > 0 or shares.get(name, 0.0) > 0
-        for network in networks
-    )
-    if not shares:
-        return None, networks
-    used = [log_density[name] + np.log(share) for name, share in shares.items() if share > 0]
-    return np.asarray(logsumexp(np.stack(used), axis=0)), networks
-
-
-def _held_out_log_density(fit: PoolFit, networks: list[PoolNetwork]) -> np.ndarray:
-    """log p(x|C_k) of each row by the network that was trained without it, (n, K); NaN for rows in
-    no fold.
-    """
-    out = np.full((len(fit.x), int(fit.codes.max()) + 1), np.nan)
-    for fold, network in zip(fit.folds, networks, strict=True):
-        out[fit.fold == fold] = network.estimator.log_density(fit.x[fit.fold == fold])
-    return out
 
 
 def _log_density(block: Block, networks: list[PoolNetwork]) -> Array:

@@ -23,64 +23,78 @@ inside, so that a row among strangers does not decide alone; half the squared di
 Gaussian; the ridge; rows have weights.
 """
 
-from typing import Any
+import numpy as np
 
-from ..arrays import Array, device, namespace
+from ..lbfgs import maximize
+
+METRIC_ROWS = 600
+"""A metric is learned on a sample of this many rows: its cost grows with their square."""
+
+METRIC_STEPS = 25
+METRIC_RIDGE = 1e-3
 
 EPSILON = 1e-4
 """Added to every p_i: a row that no other row of its class is near loses at most log(1e4)."""
 
 
 def neighborhood_objective(
-    metric: Array, x: Array, codes: Array, weight: Array, ridge: float
-) -> tuple[float, Array]:
+    metric: np.ndarray, x: np.ndarray, codes: np.ndarray, weight: np.ndarray, ridge: float
+) -> tuple[float, np.ndarray]:
     """(5): the mean of log p_i less the ridge, and its gradient, (d, d).
 
     With rows in the order of their classes, neighbors of the same class are blocks on the diagonal
     of p_ij, and the matrix need not be looked at more often than a softmax does.
     """
-    xp, (n, d) = namespace(x), x.shape
-    order = xp.argsort(codes)
-    x, codes, weight = (xp.take(a, order, axis=0) for a in (x, codes, weight))
+    order = np.argsort(codes)
+    x, codes, weight = x[order], codes[order], weight[order]
     mapped = x @ metric.T  # (n, d)
-    square = xp.sum(mapped * mapped, axis=1)
     score = mapped @ mapped.T  # (n, n); what is common to a line cancels
-    score -= 0.5 * square[None, :]
-    every = xp.arange(n, device=device(x))
-    score = xp.where(
-        every[:, None] == every[None, :],
-        xp.asarray(-xp.inf, dtype=x.dtype, device=device(x)),
-        score,
-    )
-    score -= xp.max(score, axis=1, keepdims=True)
-    vote = xp.exp(score)
-    if not bool(xp.all(weight == weight[0])):
-        vote *= weight[None, :]
-    total = xp.sum(vote, axis=1)
-    right = xp.zeros_like(square)
-    blocks = _runs(xp, codes)
+    score -= 0.5 * (mapped * mapped).sum(axis=1)
+    np.fill_diagonal(score, -np.inf)
+    score -= score.max(axis=1, keepdims=True)
+    vote = np.exp(score)
+    if (weight != weight[0]).any():
+        vote *= weight
+    total, right = vote.sum(axis=1), np.zeros_like(weight)
+    ends = [*(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
+    blocks = [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
     for block in blocks:
-        right[block] = xp.sum(vote[block, block], axis=1) / total[block]
-    factor = weight / (xp.sum(weight) * (right + EPSILON) * total)
-    # of the objective by the score of i and j: pull_i vote_ij (1 if the classes are the same, less
-    # right_i)
+        right[block] = vote[block, block].sum(axis=1) / total[block]
+    factor = weight / (weight.sum() * (right + EPSILON) * total)
+    # of the objective by the score of i and j: factor_i vote_ij (1 if the classes are the same,
+    # less right_i)
     against = (factor * right)[:, None] * mapped
     toward = -(factor * right)[:, None] * (vote @ mapped) - vote.T @ against
     of_row = -(factor * right * total) - vote.T @ (factor * right)
     for block in blocks:
-        own, own_rows = vote[block, block], (factor[block])[:, None] * mapped[block, :]
-        toward[block, :] += factor[block][:, None] * (own @ mapped[block, :]) + own.T @ own_rows
-        of_row[block] += factor[block] * xp.sum(own, axis=1) + own.T @ factor[block]
+        own, own_rows = vote[block, block], factor[block, None] * mapped[block]
+        toward[block] += factor[block, None] * (own @ mapped[block]) + own.T @ own_rows
+        of_row[block] += factor[block] * own.sum(axis=1) + own.T @ factor[block]
     gradient = (toward - mapped * of_row[:, None]).T @ x
-    one = xp.eye(d, dtype=x.dtype, device=device(x))
-    objective = xp.sum(weight * xp.log(right + EPSILON)) / xp.sum(weight) - ridge * xp.sum(
-        (metric - one) ** 2
+    away = metric - np.eye(len(metric), dtype=x.dtype)
+    objective = weight @ np.log(right + EPSILON) / weight.sum() - ridge * (away * away).sum()
+    return float(objective), gradient - 2 * ridge * away
+
+
+def learned_metric(
+    z: np.ndarray, codes: np.ndarray, weight: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """The metric of a sample of rows, (d, d); lengths are in units of the distance to a near row."""
+    chosen = np.sort(rng.permutation(len(z))[:METRIC_ROWS])
+    z, codes, weight, d = z[chosen], codes[chosen], weight[chosen], z.shape[1]
+    near = np.median([np.sort(((z - row) ** 2).sum(axis=1))[min(3, len(z) - 1)] for row in z[:200]])
+    z = z / (np.sqrt(near) if near > 0 else 1.0)
+    # exponentials of all pairs are the cost, and half as wide they take a third of it; far rows
+    # would be infinitely far
+    dtype, tol = (np.float32, 1e-6) if np.abs(z).max(initial=0.0) < 1e6 else (np.float64, 1e-9)
+    z, weight = z.astype(dtype), weight.astype(dtype)
+
+    def objective(a: np.ndarray) -> tuple[np.ndarray, float]:
+        value, gradient = neighborhood_objective(
+            a.reshape(d, d).astype(dtype), z, codes, weight, METRIC_RIDGE
+        )
+        return gradient.ravel().astype(np.float64), value
+
+    return np.asarray(
+        maximize(objective, np.eye(d).ravel(), max_iter=METRIC_STEPS, tol=tol).point.reshape(d, d)
     )
-    return float(objective), gradient - 2 * ridge * (metric - one)
-
-
-def _runs(xp: Any, codes: Array) -> list[slice]:
-    """Where each class lies among sorted codes."""
-    n = int(codes.shape[0])
-    ends = [*(int(i) + 1 for i in xp.nonzero(codes[1:] != codes[:-1])[0]), n]
-    return [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]

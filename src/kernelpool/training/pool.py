@@ -12,8 +12,7 @@ Parzen networks can) is trained once, on all rows.
 a candidate's ``view``    its rows
 ========================  ==========================================================================
 "codes"                   as `Columns.encode` makes them: codes of categories, NaN for missing cells
-"scaled", "warped"        complete numbers, see `training.views`; missing cells are imputed
-... with " metric"        in a metric that is learned without the held-out fold
+"scaled", "warped"        complete numbers, see `View`; missing cells are imputed
 "table"                   as they were passed to `fit`
 "complete table"          the same with missing cells imputed
 ========================  ==========================================================================
@@ -52,10 +51,9 @@ from sklearn.base import clone
 from ..arrays import safe_log
 from ..em import Stop, em
 from ..lbfgs import maximize
-from ..tables.columns import Columns
+from ..tables.columns import Columns, indicators_of
 from .cross_fit import cross_fit
 from .imputation import ImputationMixture, imputations, imputed
-from .views import View, learned_metric, scaled_view, warped_view
 
 PRIOR_ROWS = 1.0
 """Rows that each network is taken to have explained before any is seen."""
@@ -90,13 +88,6 @@ def stacked(
     return em(sweep, np.full(n_networks, 1 / n_networks), Stop(max_iter=2000, tol=1e-10)).params
 
 
-TABLE, COMPLETE_TABLE = -1, -2
-"""In place of the position of a view: the table that was passed, and the same with missing cells
-imputed.
-"""
-
-NO_VIEW = {"codes": None, "table": TABLE, "complete table": COMPLETE_TABLE}
-
 PRICE = 1e-3
 """Penalty on the sum of the weights, in log-loss per row."""
 
@@ -110,6 +101,10 @@ LOWEST = np.log(1e-12)
 """The least log-probability of a member: no class is impossible."""
 
 KINDS = ("log_linear", "linear")
+
+
+UNIMPUTED = ("codes", "table")
+"""The views in which rows keep their missing cells."""
 
 
 class Pooling(NamedTuple):
@@ -137,10 +132,8 @@ class PoolNetwork:
     estimator: Any
     member: str
     """The candidate that it belongs to."""
-    view: int | None = None
-    """Position of the view in which it takes rows; None for encoded rows, -1 for the table, -2 for
-    the table with missing cells imputed.
-    """
+    view: str
+    """How it takes rows, as in `Candidate`."""
     density_weight: float = 0.0
     """Its weight in the densities of the pool."""
 
@@ -171,6 +164,119 @@ class PoolProgress:
     seconds: float
     outcome: str
     left: tuple[str, ...] = ()
+
+
+# -- views -----------------------------------------------------------------------------------------
+
+FARTHEST = 8.0
+"""Warped features are clipped here, in standard deviations: beyond the training rows a power may
+diverge.
+"""
+
+EXPONENTS, BISECTIONS = (-3.0, 5.0), 32
+"""Range of the exponent of a warp, and how often it is halved."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    r"""A map of encoded rows without missing cells to the numbers that a network takes, (n, D).
+
+    .. math:: z = \frac{\psi_\lambda((x - m) / s) - m'}{s'}
+
+    with :math:`\psi_\lambda` the transform of Yeo and Johnson ("A new family of power
+    transformations to improve normality or symmetry", Biometrika 87(4), 2000), one exponent for
+    each feature, fitted by maximum likelihood. Categories are indicators.
+    """
+
+    levels: tuple[int, ...]
+    """`Columns.levels`."""
+    center: np.ndarray
+    """(D,)."""
+    scale: np.ndarray
+    """(D,)."""
+    exponent: np.ndarray | None = None
+    """Of the warp, (D,); None for no warp."""
+    warped_center: np.ndarray | None = None
+    """(D,)."""
+    warped_scale: np.ndarray | None = None
+    """(D,)."""
+
+    def transform(self, x: np.ndarray) -> np.ndarray:
+        """Rows in this view, (n, D)."""
+        z = (indicators_of(x, self.levels) - self.center) / self.scale
+        if self.exponent is None:
+            return np.asarray(z)
+        z = (yeo_johnson(z, self.exponent) - self.warped_center) / self.warped_scale
+        return np.clip(z, -FARTHEST, FARTHEST)
+
+
+def scaled_view(x: np.ndarray, weight: np.ndarray, levels: tuple[int, ...]) -> View:
+    """Mean zero and variance one; a constant feature keeps its unit."""
+    x, share = indicators_of(x, levels), weight / weight.sum()
+    center = share @ x
+    variance = share @ (x - center) ** 2
+    constant = variance <= (8 * np.finfo(x.dtype).eps * np.abs(center)) ** 2
+    return View(levels, center, np.where(constant, 1.0, np.sqrt(variance)))
+
+
+def warped_view(x: np.ndarray, weight: np.ndarray, levels: tuple[int, ...]) -> View:
+    """The scaled view, warped by the exponents of the greatest likelihood."""
+    scaled, share = scaled_view(x, weight, levels), weight / weight.sum()
+    z = scaled.transform(x)
+    exponent = likely_exponents(z, share)
+    warped = yeo_johnson(z, exponent)
+    center = share @ warped
+    scale = np.sqrt(share @ (warped - center) ** 2)
+    return replace(
+        scaled,
+        exponent=exponent,
+        warped_center=center,
+        warped_scale=np.where(scale > 1e-9, scale, 1.0),
+    )
+
+
+def yeo_johnson(u: np.ndarray, exponent: np.ndarray) -> np.ndarray:
+    """psi_lambda, feature by feature: a power of 1 + u above zero, one of 1 - u, with 2 - lambda,
+    below.
+    """
+    size, power = np.log1p(np.abs(u)), np.where(u >= 0, exponent, 2 - exponent)
+    small = np.abs(power) < 1e-8
+    return np.sign(u) * np.where(small, size, np.expm1(power * size) / np.where(small, 1, power))
+
+
+def likely_exponents(u: np.ndarray, share: np.ndarray) -> np.ndarray:
+    r"""The exponent of each feature at which the warped feature is most likely to be normal, (d,),
+    within `EXPONENTS`.
+
+    .. math::
+
+        \ell(\lambda) = -\tfrac12 \log \operatorname{var} \psi_\lambda(u)
+            + (\lambda - 1) \sum_n \text{share}_n \operatorname{sign}(u_n) \log(1 + |u_n|)
+
+    Its slope is zero there, found by bisection for all features at once; a constant feature keeps
+    1.
+    """
+    size, above, sign = np.log1p(np.abs(u)), u >= 0, np.sign(u)
+    drift = share @ (sign * size)
+    low, high = (np.full(u.shape[1], end) for end in EXPONENTS)
+    for _ in range(BISECTIONS):
+        exponent = 0.5 * (low + high)
+        power = np.where(above, exponent, 2 - exponent)
+        power = np.where(np.abs(power) < 1e-8, 1e-8, power)
+        grown = np.expm1(power * size)
+        warped = sign * grown / power
+        slope = (size * (1 + grown) - grown / power) / power  # of warped, by the exponent
+        centered = warped - share @ warped
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rises = drift > share @ (centered * slope) / (share @ (centered * centered))
+        low, high = np.where(rises, exponent, low), np.where(rises, high, exponent)
+    return np.where(np.ptp(u, axis=0) > 1e-12, 0.5 * (low + high), 1.0)
+
+
+VIEWS = {"scaled": scaled_view, "warped": warped_view}
+
+
+# -- the fit ---------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -225,9 +331,7 @@ class PoolFit:
         self.pooling: Pooling | None = None
         self.trials: list[PoolProgress] = []
         self.interrupted = False
-        self.views: list[View] = []
-        self._known: dict[tuple[str, int], int] = {}
-        """Positions of views, by name and, with a metric, by fold."""
+        self.views: dict[str, View] = {}
 
     def run(
         self,
@@ -269,14 +373,17 @@ class PoolFit:
         ]
 
     def _try(self, candidate: Candidate) -> PoolProgress:
-        begun = perf_counter()
+        begun, fold, view = perf_counter(), self.fold, candidate.view
 
         def trial(loss: float, pool_loss: float, outcome: str) -> PoolProgress:
             return PoolProgress(candidate.name, loss, pool_loss, perf_counter() - begun, outcome)
 
-        by_itself = hasattr(candidate.estimator, "leave_one_out_log_proba")
-        whole = by_itself and not candidate.view.endswith("metric")
-        data, fold = self._data(candidate), self.fold
+        if view in VIEWS and view not in self.views:
+            self.views[view] = VIEWS[view](self.complete, self.weight, self.columns.levels)
+        rows = shown(view, self.views, self.columns, self.x, self.complete, self.table)
+        data = rows, self.codes, self.weight, np.arange(len(self.x))
+        whole = hasattr(candidate.estimator, "leave_one_out_log_proba")
+        whole = whole and getattr(candidate.estimator, "metric", None) != "learned"
         try:
             if whole:
                 networks, held_out = self._leave_one_out(candidate, data)
@@ -285,7 +392,7 @@ class PoolFit:
                     self._fit(candidate), data, fold, only=self.folds[:1]
                 )
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
-            if not self.networks and candidate.view.endswith("table"):
+            if not self.networks and view.endswith("table"):
                 raise
             return trial(np.nan, np.nan, f"failed: {type(error).__name__}: {error}")
         out = self.held if whole else fold == self.folds[0]
@@ -313,57 +420,20 @@ class PoolFit:
         part = self.weight[rows].sum() / self.weight[self.held].sum()
         return pool(held_out, self.codes[rows], self.weight[rows], self.kind, part)
 
-    # -- one candidate -----------------------------------------------------------------------------
-
-    def _data(self, candidate: Candidate) -> tuple[Any, ...]:
-        """What `cross_fit` divides: rows as the candidate takes them, classes, weights, positions
-        and folds.
-        """
-        view: Any = self._view(candidate.view.removesuffix(" metric"))
-        rows = shown(view, self.views, self.columns, self.x, self.complete, self.table)
-        return rows, self.codes, self.weight, np.arange(len(self.x)), self.fold
-
-    def _view(self, name: str, fold: int = -1, train: tuple[Any, ...] = ()) -> int | None:
-        """Position of a view in `views`, which it joins when it is first needed; a metric is
-        learned on training rows.
-        """
-        if name in NO_VIEW:
-            return NO_VIEW[name]
-        learned = name.endswith(" metric")
-        key = name, fold if learned else -1
-        if key not in self._known:
-            if learned:
-                base: Any = self._view(name.removesuffix(" metric"))
-                z, codes, weight = train[:3]
-                metric = learned_metric(z, codes, weight, np.random.default_rng(self.seed))
-                view = replace(self.views[base], metric=metric)
-            else:
-                view = scaled_view(self.complete, self.weight, self.columns.levels)
-                view = view if name == "scaled" else warped_view(self.complete, view)
-            self.views.append(view)
-            self._known[key] = len(self.views) - 1
-        return self._known[key]
-
     def _fit(self, candidate: Candidate) -> Callable[..., tuple[Any, np.ndarray]]:
         """`fit` for `cross_fit`."""
 
         def fit(
             train: tuple[Any, ...], held_out: tuple[Any, ...]
         ) -> tuple[PoolNetwork, np.ndarray]:
-            view: Any = self._view(candidate.view, int(held_out[4][0]), train)
-            z, z_out, at = train[0], held_out[0], held_out[3]
-            if candidate.view.endswith(" metric"):
-                metric = self.views[view].metric
-                z, z_out = z @ metric.T, z_out @ metric.T
-            model = self._fitted(candidate, (z, *train[1:3]), (z_out, *held_out[1:3]))
-            network = PoolNetwork(model, candidate.name, view)
+            model = self._fitted(candidate, train, held_out)
+            network = PoolNetwork(model, candidate.name, candidate.view)
             # rows that selected anything of the network are scored by what other rows select
             scored = getattr(model, "validation_log_proba_", None)
-            if scored is None or (view not in (None, TABLE) and self.draws is not None):
+            if scored is None or (candidate.view not in UNIMPUTED and self.draws is not None):
+                rows, *_, at = held_out
                 draws = None if self.draws is None else self.draws[:, np.isin(self.missing, at)]
-                (scored,) = log_probas(
-                    [network], self.views, self.columns, self.x[at], draws, held_out[0]
-                )
+                (scored,) = log_probas([network], self.views, self.columns, self.x[at], draws, rows)
             return network, normalized(np.maximum(scored, LOWEST))
 
         return fit
@@ -372,41 +442,64 @@ class PoolFit:
         self, candidate: Candidate, data: tuple[Any, ...]
     ) -> tuple[list[PoolNetwork], np.ndarray]:
         """One network of all rows, and its predictions for each of them left out."""
-        model = self._fitted(candidate, data[:3])
+        model = self._fitted(candidate, data)
         log_proba = normalized(np.maximum(model.leave_one_out_log_proba(), LOWEST))
-        network = PoolNetwork(model, candidate.name, self._view(candidate.view))
+        network = PoolNetwork(model, candidate.name, candidate.view)
         return [network], np.where(self.held[:, None], log_proba, np.nan)
 
     def _fitted(
-        self,
-        candidate: Candidate,
-        train: tuple[Any, ...],
-        validation: tuple[Any, ...] | None = None,
+        self, candidate: Candidate, train: tuple[Any, ...], validation: tuple[Any, ...] = ()
     ) -> Any:
         """A fitted copy of the estimator, with weights and validation rows where its `fit` takes
         them.
         """
-        rows, codes, weight = train
+        rows, codes, weight = train[:3]
         model = clone(candidate.estimator)
-        if candidate.view.startswith(("scaled", "warped")):
+        if candidate.view in VIEWS:
             model._imputes = False  # the pool imputes for all its members
         if model.get_params(deep=False).get("random_state", 0) is None:
             model.set_params(random_state=self.seed)
-        takes, kwargs = signature(model.fit).parameters, {}
-        if "sample_weight" in takes and not (weight == 1).all():
-            kwargs["sample_weight"] = weight
-        if validation is not None:
-            names = ("X_val", "y_val", "sample_weight_val")
-            kwargs |= {n: v for n, v in zip(names, validation, strict=True) if n in takes}
-        return model.fit(rows, codes, **kwargs)
+        given = dict(zip(("X_val", "y_val", "sample_weight_val"), validation, strict=False))
+        if not (weight == 1).all():
+            given["sample_weight"] = weight
+        takes = signature(model.fit).parameters
+        return model.fit(rows, codes, **{n: v for n, v in given.items() if n in takes})
+
+    def densities(self) -> tuple[dict[str, float], np.ndarray | None]:
+        """The weights of mixtures in the densities of the pool, and its held-out log p(x|C_k), (n,
+        K); NaN for rows in no fold, None where there are no mixtures.
+
+        Mixtures over encoded rows are weighted by stacking on held-out rows (Smyth & Wolpert 1999).
+        Where all of them have weight zero in the pool, the most likely one is kept for its density
+        alone.
+        """
+        assert self.pooling is not None
+        weights = dict(zip(self.networks, self.pooling.weight, strict=True))
+        log_density: dict[str, np.ndarray] = {}
+        for name, networks in self.networks.items():
+            if networks[0].view == "codes":
+                values = np.full((len(self.x), int(self.codes.max()) + 1), np.nan)
+                for fold, network in zip(self.folds, networks, strict=True):
+                    out = self.fold == fold
+                    values[out] = network.estimator.log_density(self.x[out])
+                log_density[name] = values
+        if not log_density:
+            return {}, None
+        held, row_weight = np.flatnonzero(self.held), self.weight[self.held]
+        own = {name: values[held, self.codes[held]] for name, values in log_density.items()}
+        likely = max(own, key=lambda name: float(row_weight @ own[name]))
+        names = [name for name in own if weights[name] > 0] or [likely]
+        share = stacked(np.stack([own[name] for name in names]), row_weight)
+        parts = [log_density[name] + s for name, s in zip(names, safe_log(share), strict=True)]
+        return dict(zip(names, share.tolist(), strict=True)), logsumexp(np.stack(parts), axis=0)
 
 
 # -- predictions -----------------------------------------------------------------------------------
 
 
 def shown(
-    view: int | None,
-    views: Sequence[View],
+    view: str,
+    views: dict[str, View],
     columns: Columns,
     x: np.ndarray,
     complete: np.ndarray,
@@ -415,16 +508,14 @@ def shown(
     """Rows in a view, from the encoded rows, these without missing cells, and the table that was
     passed.
     """
-    if view is None:
-        return x
-    if view == TABLE:
-        return table
-    return columns.decode(complete) if view == COMPLETE_TABLE else views[view].transform(complete)
+    if view in UNIMPUTED:
+        return x if view == "codes" else table
+    return columns.decode(complete) if view == "complete table" else views[view].transform(complete)
 
 
 def log_probas(
     networks: Sequence[PoolNetwork],
-    views: Sequence[View],
+    views: dict[str, View],
     columns: Columns,
     x: np.ndarray,
     draws: np.ndarray | None,
@@ -439,14 +530,14 @@ def log_probas(
     complete = x
     if draws is not None:
         complete = np.concatenate([x[~missing], draws.reshape(-1, x.shape[1])])
-    rows: dict[int | None, Any] = {}
+    rows: dict[str, Any] = {}
     found = []
     for network in networks:
         view = network.view
         if view not in rows:
             rows[view] = shown(view, views, columns, x, complete, table)
-        log_proba = member_log_proba(network.estimator, rows[view], view is None or view >= 0)
-        if draws is not None and view not in (None, TABLE):
+        log_proba = member_log_proba(network, rows[view])
+        if draws is not None and view not in UNIMPUTED:
             n_complete, n_classes = np.count_nonzero(~missing), log_proba.shape[1]
             joined = np.empty((len(x), n_classes))
             joined[~missing] = log_proba[:n_complete]
@@ -456,13 +547,16 @@ def log_probas(
     return found
 
 
-def member_log_proba(estimator: Any, rows: Any, encoded: bool) -> np.ndarray:
-    """log P(C_k|x) of any classifier, none below what a pool takes, (n, K).
+def member_log_proba(network: PoolNetwork, rows: Any) -> np.ndarray:
+    """log P(C_k|x) by any classifier, none below what a pool takes, (n, K).
 
-    Networks of this library are asked for `encoded` rows directly: they need no check.
+    Networks of this library are asked directly, without a check of the rows.
     """
-    if encoded and hasattr(estimator, "_log_proba"):
+    estimator = network.estimator
+    if network.view == "codes":
         log_proba = estimator._log_proba(rows)
+    elif network.view in VIEWS and hasattr(estimator, "_network_log_proba"):
+        log_proba = estimator._network_log_proba(rows)
     elif hasattr(estimator, "predict_log_proba"):
         log_proba = estimator.predict_log_proba(rows)
     else:

@@ -37,13 +37,13 @@ from scipy.special import log_softmax
 from sklearn.cluster import KMeans
 
 from ..lbfgs import maximize
+from ..networks.neighborhood import learned_metric
 from ..networks.parzen import squared_distances as along_all_features
 from ..rows import one_blas_thread
 from ..starts.sample import content_key
 from .cross_fit import Selection
 from .folds import stratified_folds
 from .prepare import Labeled, feature_scale, mean_and_variance, merge_duplicates, take
-from .views import learned_metric
 
 WIDTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
 """Variances of the kernels that are tried, in the unit of their layer."""

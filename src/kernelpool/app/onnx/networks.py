@@ -318,7 +318,7 @@ def _stacked(g: Graph, parts: list[str]) -> str:
 
 def _network_answers(g: Graph, x: str, model: Any) -> list[Answers]:
     """The answers of each network of a pool for the rows in its view."""
-    views = [_seen(g, x, view) for view in model.views_]
+    views = {name: _seen(g, x, view) for name, view in model.views_.items()}
     found = []
     for network in model.networks_:
         kind = type(network.estimator)
@@ -326,8 +326,7 @@ def _network_answers(g: Graph, x: str, model: Any) -> list[Answers]:
             raise KernelpoolError(
                 f"A pool with a {kind.__name__} cannot be exported to ONNX: it has no converter."
             )
-        rows = x if network.view is None or network.view < 0 else views[network.view]
-        found.append(CONVERTERS[kind](g, rows, network.estimator))
+        found.append(CONVERTERS[kind](g, views.get(network.view, x), network.estimator))
     return found
 
 
@@ -381,17 +380,10 @@ def coded(g: Graph, columns: list[str], model: Any) -> str:
 
 def _seen(g: Graph, x: str, view: Any) -> str:
     """Rows in a view, (n, D)."""
-    if not hasattr(view, "center"):  # the table itself
-        return x
     x = _indicators(g, x, view.levels) if any(view.levels) else x
-    centered = g.centered(x, view.center)
+    u = g.multiply(g.centered(x, view.center), 1 / view.scale)
     if view.exponent is None:
-        # a metric takes the scale with it: a runtime may fold a bare factor into a product, and
-        # round it to float32
-        if view.metric is None:
-            return g.multiply(centered, 1 / view.scale)
-        return g.matmul(centered, (view.metric / view.scale).T)
-    u = g.multiply(centered, 1 / view.scale)
+        return u
     sign, size = g.op("Sign", u), g.op("Log", g.add(g.op("Abs", u), 1.0))
     above = g.op("GreaterOrEqual", u, 0.0)
     power = g.op("Where", above, view.exponent, 2 - view.exponent)
@@ -404,8 +396,7 @@ def _seen(g: Graph, x: str, view: Any) -> str:
     psi = g.multiply(g.op("Where", straight, size, divided), sign)
     assert view.warped_scale is not None
     z = g.multiply(g.subtract(psi, view.warped_center), 1 / view.warped_scale)
-    z = g.clip(z, -FARTHEST, FARTHEST)
-    return z if view.metric is None else g.matmul(z, view.metric.T)
+    return g.clip(z, -FARTHEST, FARTHEST)
 
 
 # -- Parzen ----------------------------------------------------------------------------------------
