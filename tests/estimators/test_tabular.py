@@ -16,13 +16,13 @@ from kernelpool.training.imputation import (
     imputed,
 )
 
-COLUMNS = Columns((None, None, np.array(["u", "v"], object)))
 MIXTURE = ImputationMixture(
-    columns=COLUMNS.of_codes(),
+    levels=(0, 0, 3),
     covariance_type="full",
     means=np.array([[0.0, 0.0, 0.0], [4.0, 8.0, 0.0]]),
     covariances=np.array([[[1.0, 0.5, 0], [0.5, 1.0, 0], [0, 0, 1]]] * 2),
-    mixing=np.array([0.25, 0.75]),
+    mixing=np.array([[0.25], [0.75]]),
+    class_prior=np.ones(1),
     probabilities=np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1]]),
 )
 
@@ -88,7 +88,7 @@ def test_probabilities_of_known_cells_are_means_over_the_conditional_density(nam
     density = sum(
         share * multivariate_normal(mean, covariance).pdf(rows)
         for share, mean, covariance in zip(
-            fitted.mixing, fitted.means, fitted.covariances, strict=True
+            fitted.mixing[:, 0], fitted.means, fitted.covariances, strict=True
         )
     )
     frame = model.columns_.decode(rows)

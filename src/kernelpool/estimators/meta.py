@@ -13,7 +13,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_method_params,
     _check_sample_weight,
-    _num_samples,
     has_fit_parameter,
 )
 
@@ -161,8 +160,6 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
 
 def checked_weights(sample_weight: Any, y: np.ndarray) -> np.ndarray:
     """The weight of each row, (n,)."""
-    if sample_weight is None:
-        return np.ones(_num_samples(y))
     return np.asarray(_check_sample_weight(sample_weight, y, dtype=np.float64))
 
 

@@ -349,7 +349,7 @@ class PooledClassifier(DensityClassifier):
         )
         if imputes and density_shares:  # a mixture that was trained with labels
             densest = max(networks, key=lambda network: network.density_weight)
-            imputation = _imputation_of(densest.estimator)
+            imputation = ImputationMixture.of(densest.estimator._fitted, columns.levels)
         elif imputes and imputation is None:
             imputation = imputation_mixture(x, weight, columns, seed)
         members = [name for name in weights if weights[name] > 0]
@@ -515,18 +515,6 @@ class PooledClassifier(DensityClassifier):
             return None
         share, posterior, mean, variance, groups = map(np.concatenate, zip(*parts, strict=True))
         return Pool(share / share.sum(), posterior, mean, variance, group=tuple(map(str, groups)))
-
-
-def _imputation_of(mixture: SharedKernelClassifier) -> ImputationMixture:
-    """The density of a mixture over encoded rows, the class summed out, for imputations."""
-    return ImputationMixture(
-        mixture.columns_,
-        mixture.covariance_type_,
-        mixture.means_,
-        mixture.covariances_,
-        mixture.mixing_ @ mixture.class_prior_,
-        getattr(mixture, "probabilities_", None),
-    )
 
 
 def _log_density(block: Block, networks: list[PoolNetwork]) -> Array:

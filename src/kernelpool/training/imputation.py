@@ -19,7 +19,7 @@ from scipy.stats import qmc
 
 from ..arrays import safe_log
 from ..networks.shared_kernel import SharedKernel
-from ..rows import Block, Frame, as_rows
+from ..rows import Block, as_rows
 from ..starts.sample import content_key, sample_rows
 from ..tables.columns import Columns
 from .prepare import surveyed
@@ -35,36 +35,26 @@ kernels; and numbers up to which they have full covariances.
 
 
 @dataclass(frozen=True)
-class ImputationMixture:
-    """A fitted mixture over encoded rows."""
+class ImputationMixture(ClassDensities):
+    """A fitted mixture over encoded rows, of which the class is summed out."""
 
-    columns: Columns
-    covariance_type: str
-    means: np.ndarray
-    """(M, d)."""
-    covariances: np.ndarray
-    mixing: np.ndarray
-    """(M,)."""
-    probabilities: np.ndarray | None
-    """Of the categories, (M, W); None where all columns are numbers."""
+    levels: tuple[int, ...]
+    """`Columns.levels` of the rows."""
 
-    def _kernel(self) -> tuple[Any, Any, Frame]:
-        """The family, its kernels in a frame, and the frame."""
-        arrays = self.means, self.covariances, self.mixing[:, None], np.ones(1)
-        mixture = ClassDensities(self.covariance_type, *arrays, self.probabilities)
-        return mixture.in_frame(self.columns.levels)
+    @classmethod
+    def of(cls, mixture: ClassDensities, levels: tuple[int, ...]) -> "ImputationMixture":
+        """The densities of a mixture over rows with these levels."""
+        names = ClassDensities.__dataclass_fields__
+        return cls(**{name: getattr(mixture, name) for name in names}, levels=levels)
 
     def draw(self, x: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-        """Encoded rows (n, d) whose missing cells are drawn by numbers in (0, 1), (n, 1 + d) or (1,
-        1 + d).
-        """
-        kernel, kernels, frame = self._kernel()
+        """Encoded rows (n, d) whose missing cells are drawn by numbers in (0, 1), (n, 1 + d)."""
+        kernel, kernels, frame = self.in_frame(self.levels)
         params = kernel.natural_params(kernels, float(np.finfo(np.float64).eps))
         rows = as_rows(x, np.arange(len(x))).framed(frame, sum(params.weight.shape))
-        point = np.broadcast_to(uniform, (len(x), uniform.shape[1]))
-        network = SharedKernel(kernel, np.ones((len(self.mixing), 1)))
-        log_share = safe_log(self.mixing)[:, None]
-        drawn = rows.each(_drawn, network, params, log_share, point[:, 0], ndtri(point[:, 1:]))
+        network = SharedKernel(kernel, np.ones((len(self.means), 1)))
+        log_share = safe_log(self.mixing @ self.class_prior)[:, None]
+        drawn = rows.each(_drawn, network, params, log_share, uniform[:, 0], ndtri(uniform[:, 1:]))
         return np.where(np.isnan(x), frame.outside(np.asarray(drawn)), x)
 
 
@@ -102,14 +92,7 @@ def imputation_mixture(
             seed=seed,
         ),
     )
-    return ImputationMixture(
-        columns.of_codes(),
-        family,
-        fitted.means,
-        fitted.covariances,
-        np.asarray(fitted.mixing)[:, 0],
-        fitted.probabilities,
-    )
+    return ImputationMixture.of(fitted, columns.levels)
 
 
 def imputations(mixture: ImputationMixture, x: np.ndarray, n_draws: int = N_DRAWS) -> np.ndarray:
@@ -135,7 +118,7 @@ def imputed(mixture: ImputationMixture, x: np.ndarray) -> np.ndarray:
     if not incomplete.any():
         return x
     some, out = x[incomplete], x.copy()
-    frame = mixture._kernel()[2]
+    *_, frame = mixture.in_frame(mixture.levels)
     key = content_key(frame.inside(some), 0)[:, None] * 2.0**20
     uniform = np.column_stack([content_key(key, i) for i in range(1 + x.shape[1])])
     out[incomplete] = mixture.draw(some, uniform)
