@@ -20,7 +20,7 @@ from ...estimators.conformal import ConformalClassifier
 from ...estimators.reject import RejectClassifier
 from ...inspection import describe
 from ...text import shorten
-from .graph import IR_VERSION, OPSETS, Graph
+from .graph import IR_VERSION, OPSETS, Graph, Tensor
 from .networks import CONVERTERS, coded, refused
 
 __all__ = ["to_onnx"]
@@ -105,12 +105,12 @@ def to_onnx(
     outside, inside = map(np.dtype, PRECISIONS[precision])
     g = Graph(inside)
     inputs, x = _inputs(g, steps, last, outside)
-    answers = CONVERTERS[type(last)](g, x, last)
+    answers = CONVERTERS[type(last)](x, last)
     if hasattr(last, "classes_"):
         code = g.op("ArgMax", answers.pop("scores"), axis=1, keepdims=0)
         answers = {"label": g.op("Gather", np.asarray(last.classes_), code)} | answers
     if isinstance(estimator, RejectClassifier):
-        answers = refused(g, answers, estimator, np.asarray(last.classes_))
+        answers = refused(answers, estimator, np.asarray(last.classes_))
     outputs = _outputs(g, answers, estimator, last, outside)
     model = _model(g, type(last).__name__, inputs, outputs)
     _add_metadata(model, estimator, last, inputs)
@@ -167,22 +167,21 @@ def free_names(columns: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _inputs(g: Graph, steps: Any, network: Any, outside: Any) -> tuple[list[Any], str]:
+def _inputs(g: Graph, steps: Any, network: Any, outside: Any) -> tuple[list[Any], Tensor]:
     """The inputs (name, column, type, width), and the rows that the network takes."""
     columns = network.columns_
-    if steps is not None:
-        width = int(steps[0].n_features_in_)
-        return [("X", "X", outside, width)], _stepped(g, steps, g.cast("X", g.dtype), width)
-    if not any(columns.levels):
-        return [("X", "X", outside, len(columns.levels))], g.cast("X", g.dtype)
-    names = list(columns.names or (f"x{i}" for i in range(len(columns.levels))))
-    kinds = [np.dtype(str) if n else outside for n in columns.levels]
-    free = free_names(names)
-    inputs = list(zip(free, names, kinds, [1] * len(free), strict=True))
-    return inputs, coded(g, free, network)
+    if steps is None and any(columns.levels):
+        names = list(columns.names or (f"x{i}" for i in range(len(columns.levels))))
+        kinds = [np.dtype(str) if n else outside for n in columns.levels]
+        free = free_names(names)
+        inputs = list(zip(free, names, kinds, [1] * len(free), strict=True))
+        return inputs, coded([Tensor(g, name) for name in free], network)
+    width = len(columns.levels) if steps is None else int(steps[0].n_features_in_)
+    x = Tensor(g, "X").astype(g.dtype)
+    return [("X", "X", outside, width)], x if steps is None else _stepped(g, steps, x, width)
 
 
-def _stepped(g: Graph, steps: Any, x: str, n_features: int) -> str:
+def _stepped(g: Graph, steps: Any, x: Tensor, n_features: int) -> Tensor:
     """Rows behind the steps of a pipeline before the network, by skl2onnx."""
     from onnx import compose
     from skl2onnx import convert_sklearn
@@ -202,7 +201,7 @@ def _stepped(g: Graph, steps: Any, x: str, n_features: int) -> str:
     g.op("Identity", x, name=graph.input[0].name)
     g.nodes += graph.node
     g.constants += graph.initializer
-    return g.cast(graph.output[0].name, g.dtype)
+    return Tensor(g, graph.output[0].name).astype(g.dtype)
 
 
 def _outputs(g: Graph, answers: Any, estimator: Any, network: Any, outside: Any) -> list[Any]:

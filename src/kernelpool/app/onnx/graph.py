@@ -1,10 +1,13 @@
-"""A small writer of ONNX graphs: nodes are added one by one, and named by themselves."""
+"""A small writer of ONNX graphs: tensors with NumPy's operators and functions, each of which adds a
+node.
+"""
 
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 OPSETS = {"": 18, "ai.onnx.ml": 3}
 IR_VERSION = 9
@@ -17,13 +20,96 @@ LOG_ZERO = {np.dtype(np.float64): -1e300, np.dtype(np.float32): -1e37}
 have.
 """
 
+OPERATORS: dict[Any, str] = {
+    np.add: "Add",
+    np.subtract: "Sub",
+    np.multiply: "Mul",
+    np.true_divide: "Div",
+    np.matmul: "MatMul",
+    np.absolute: "Abs",
+    np.exp: "Exp",
+    np.log: "Log",
+    np.sign: "Sign",
+    np.sqrt: "Sqrt",
+    np.tanh: "Tanh",
+    np.isnan: "IsNaN",
+    np.logical_not: "Not",
+    np.equal: "Equal",
+    np.greater: "Greater",
+    np.greater_equal: "GreaterOrEqual",
+    np.less: "Less",
+    np.less_equal: "LessOrEqual",
+}
+"""ONNX's names of NumPy's functions."""
+
+
+class Tensor(NDArrayOperatorsMixin):
+    """A value in a graph. `a + b`, `a @ b`, `np.exp(a)` ... add nodes; arrays and numbers among
+    their operands become constants.
+    """
+
+    def __init__(self, graph: "Graph", name: str) -> None:
+        self.graph, self.name = graph, name
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any) -> "Tensor":
+        return self.graph.op(OPERATORS[ufunc], *inputs)
+
+    def astype(self, dtype: Any) -> "Tensor":
+        """In another type."""
+        return self.graph.op("Cast", self, to=self.graph.kind(dtype))
+
+    def sum(self, axis: int, keepdims: bool = False) -> "Tensor":
+        """Along an axis."""
+        return self.graph.op("ReduceSum", self, [axis], keepdims=int(keepdims))
+
+    def max(self, axis: int) -> "Tensor":
+        """Along an axis, which stays."""
+        return self.graph.op("ReduceMax", self, [axis])
+
+    def unsqueeze(self, axis: int) -> "Tensor":
+        """With a new axis."""
+        return self.graph.op("Unsqueeze", self, [axis])
+
+    def squeeze(self, axis: int) -> "Tensor":
+        """Without an axis of size one."""
+        return self.graph.op("Squeeze", self, [axis])
+
+    def take(self, indices: Any) -> "Tensor":
+        """Some of the columns."""
+        return self.graph.op("Gather", self, indices, axis=1)
+
+    def slice(self, start: int, stop: int, axis: int = 1) -> "Tensor":
+        """A range along an axis."""
+        return self.graph.op("Slice", self, [start], [stop], [axis])
+
+    def clip(self, low: float = -np.inf, high: float = np.inf) -> "Tensor":
+        """Within bounds."""
+        return self.graph.op("Clip", self, float(low), float(high))
+
+    def softmax(self, axis: int = 1) -> "Tensor":
+        """exp(a) over its sum."""
+        return self.graph.op("Softmax", self, axis=axis)
+
+    def shares(self) -> "Tensor":
+        """Each row over its sum, (n, K)."""
+        return self / self.sum(1, keepdims=True)
+
+    def logsumexp(self, axis: int = 1) -> "Tensor":
+        """log sum exp along an axis."""
+        peak = self.max(axis)
+        return np.log(np.exp(self - peak).sum(axis)) + peak.squeeze(axis)
+
+    def centered(self, origin: np.ndarray) -> "Tensor":
+        """x - origin: float32 cannot hold an origin far from zero, so what is left of it is
+        subtracted in a second step.
+        """
+        first = origin.astype(self.graph.dtype).astype(np.float64)
+        x = self - first
+        return x if (first == origin).all() else x - (origin - first)
+
 
 class Graph:
-    """Nodes and constants of a model, with floating-point numbers of one type.
-
-    Where an operation takes a tensor, it takes a number or an array as well, which becomes a
-    constant.
-    """
+    """Nodes and constants of a model, with floating-point numbers of one type."""
 
     def __init__(self, dtype: Any, names: Iterator[int] | None = None) -> None:
         self.dtype, self.complete = np.dtype(dtype), False
@@ -62,129 +148,45 @@ class Graph:
         name: str | None = None,
         message: str | None = None,
         **attributes: Any,
-    ) -> str:
-        """Adds a node; the name of what it makes. A runtime quotes `message` where the node
-        fails.
-        """
-        return self._add(operator, inputs, [name], message, attributes)[0]
-
-    def _add(
-        self,
-        operator: str,
-        inputs: Any,
-        names: list[str | None],
-        message: str | None,
-        attributes: dict[str, Any],
-    ) -> list[str]:
+    ) -> Tensor:
+        """Add a node, and return what it makes. A runtime quotes `message` where the node fails."""
         from onnx import helper
 
-        given = [part if isinstance(part, str) else self.constant(part) for part in inputs]
-        made = [name or f"/{operator.lower()}_{next(self._names)}" for name in names]
-        node = helper.make_node(operator, given, made, name=message or made[0], **attributes)
+        given = [part.name if isinstance(part, Tensor) else self.constant(part) for part in inputs]
+        made = name or f"/{operator.lower()}_{next(self._names)}"
+        node = helper.make_node(operator, given, [made], name=message or made, **attributes)
         self.nodes.append(node)
-        return made
+        return Tensor(self, made)
 
-    # -- arithmetic --------------------------------------------------------------------------------
+    def where(self, condition: Tensor, a: Any, b: Any) -> Tensor:
+        """`a` where the condition is true, else `b`."""
+        return self.op("Where", condition, a, b)
 
-    def _floats(self, operator: str, *inputs: Any) -> str:
-        return self.op(
-            operator, *(p if isinstance(p, str) else np.asarray(p, np.float64) for p in inputs)
-        )
-
-    def add(self, a: Any, b: Any) -> str:
-        """a + b."""
-        return self._floats("Add", a, b)
-
-    def subtract(self, a: Any, b: Any) -> str:
-        """a - b."""
-        return self._floats("Sub", a, b)
-
-    def multiply(self, a: Any, b: Any) -> str:
-        """a * b."""
-        return self._floats("Mul", a, b)
-
-    def matmul(self, a: Any, b: Any) -> str:
-        """a @ b."""
-        return self._floats("MatMul", a, b)
-
-    def divide(self, a: Any, b: Any) -> str:
-        """a / b."""
-        return self._floats("Div", a, b)
-
-    def shares(self, a: str) -> str:
-        """Each row over its sum, (n, K)."""
-        return self.divide(a, self.total(a, 1, keepdims=True))
-
-    def cast(self, a: str, dtype: Any) -> str:
-        """`a` in another type."""
-        return self.op("Cast", a, to=self.kind(dtype))
-
-    def total(self, a: str, axis: int, keepdims: bool = False) -> str:
-        """Sum along an axis."""
-        return self.op("ReduceSum", a, [axis], keepdims=int(keepdims))
-
-    def most(self, a: str, axis: int, keepdims: bool = False) -> str:
-        """Largest along an axis."""
-        return self.op("ReduceMax", a, [axis], keepdims=int(keepdims))
-
-    def unsqueeze(self, a: str, axis: int) -> str:
-        """A new axis."""
-        return self.op("Unsqueeze", a, [axis])
-
-    def squeeze(self, a: str, axis: int) -> str:
-        """Without an axis of size one."""
-        return self.op("Squeeze", a, [axis])
-
-    def first(self, a: str, axis: int) -> str:
-        """The first entry along an axis, which stays."""
-        return self.op("Slice", a, [0], [1], [axis])
-
-    def rest(self, a: str, axis: int) -> str:
-        """All but the first entry along an axis."""
-        return self.op("Slice", a, [1], [np.iinfo(np.int64).max], [axis])
-
-    def split(self, a: str, sizes: list[int]) -> list[str]:
-        """Columns in several parts."""
-        return self._add("Split", (a, sizes), [None] * len(sizes), None, {"axis": 1})
+    def concat(self, tensors: list[Tensor]) -> Tensor:
+        """Tensors along the second axis."""
+        return self.op("Concat", *tensors, axis=1)
 
     def choose(
-        self, condition: str, then: Callable[["Graph"], str], otherwise: Callable[["Graph"], str]
-    ) -> str:
-        """What `then` builds, (n, M), where the condition, a scalar, is true, and else what
-        `otherwise` builds.
+        self,
+        condition: Tensor,
+        then: Callable[..., Tensor],
+        otherwise: Callable[..., Tensor],
+        *inputs: Tensor,
+    ) -> Tensor:
+        """What `then` makes of the inputs, (n, M), where the condition, a scalar, is true, and else
+        what `otherwise` does.
         """
         from onnx import helper
 
         branches = {}
         for name, build in (("then_branch", then), ("else_branch", otherwise)):
             g = Graph(self.dtype, self._names)
-            made = helper.make_tensor_value_info(build(g), self.kind(self.dtype), [None, None])
-            branches[name] = helper.make_graph(g.nodes, name, [], [made], g.constants)
+            made = build(*(Tensor(g, tensor.name) for tensor in inputs)).name
+            info = helper.make_tensor_value_info(made, self.kind(self.dtype), [None, None])
+            branches[name] = helper.make_graph(g.nodes, name, [], [info], g.constants)
         return self.op("If", condition, **branches)
-
-    def softmax(self, a: str, axis: int) -> str:
-        """exp(a) over its sum."""
-        return self.op("Softmax", a, axis=axis)
-
-    def clip(self, a: str, low: float | None, high: float | None) -> str:
-        """`a` within bounds."""
-        return self.op("Clip", a, -np.inf if low is None else low, np.inf if high is None else high)
-
-    def log_of_sum(self, a: str, axis: int) -> str:
-        """log sum exp along an axis."""
-        peak = self.most(a, axis, keepdims=True)
-        sums = self.total(self.op("Exp", self.subtract(a, peak)), axis)
-        return self.add(self.op("Log", sums), self.squeeze(peak, axis))
 
     def safe_log(self, p: np.ndarray) -> np.ndarray:
         """log p as an array, `forbidden` for log 0."""
         positive = np.asarray(p) > 0
         return np.where(positive, np.log(np.where(positive, p, 1.0)), self.forbidden)
-
-    def centered(self, x: str, origin: np.ndarray) -> str:
-        """x - origin: float32 cannot hold an origin far from zero, so what is left of it is taken
-        off in a second step.
-        """
-        first = origin.astype(self.dtype).astype(np.float64)
-        x = self.subtract(x, first)
-        return x if (first == origin).all() else self.subtract(x, origin - first)

@@ -7,7 +7,7 @@ probabilities, the same way out where no kernel covers a row.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from ...estimators import (
     SharingAverageClassifier,
 )
 from ...tables.columns import indicators_of
-from .graph import Graph
+from .graph import Graph, Tensor
 
 LOG_2_PI = math.log(2 * math.pi)
 
@@ -37,617 +37,502 @@ FARTHEST, LARGEST, LONGEST_ODDS = 8.0, 300.0, math.log(1e12)
 temperature, as in the estimators.
 """
 
-Answers = dict[str, str]
-"""What the graph makes, by the name under which it is returned: joint or probability, log_density,
-score_samples ...
+Answers = dict[str, Tensor]
+"""What the graph makes, by the name under which it is returned: probabilities, log_density,
+score_samples ...; the label is the class of the greatest of the `scores`.
 """
 
 
-def hstack(g: Graph, parts: list[str]) -> str:
-    """Tensors side by side."""
-    return parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=1)
+def framed(x: Tensor, origin: Any, unit: Any) -> Tensor:
+    """(x - origin) / unit, where float32 loses least, within bounds whose squares cannot
+    overflow.
+    """
+    bound = 1e100 if x.graph.dtype == np.float64 else 1e12
+    return (x.centered(origin) * (1 / unit)).clip(-bound, bound)
 
 
-@dataclass(frozen=True)
-class Frame:
-    """x -> (x - origin) / unit, both (d,): where float32 loses least."""
-
-    origin: np.ndarray
-    unit: np.ndarray
-
-    def rows(self, g: Graph, x: str) -> str:
-        """Rows in the frame, within bounds whose squares cannot overflow."""
-        bound = 1e100 if g.dtype == np.float64 else 1e12
-        return g.clip(g.multiply(g.centered(x, self.origin), 1 / self.unit), -bound, bound)
+# -- tables: categories and missing cells ----------------------------------------------------------
 
 
-def complete(g: Graph, x: str) -> str:
+def coded(columns: list[Tensor], model: Any) -> Tensor:
+    """Columns, each (n, 1), as encoded rows, (n, d): categories by their codes, NaN for a missing
+    cell.
+    """
+    g, parts = columns[0].graph, []
+    for column, categories in zip(columns, model.columns_.categories, strict=True):
+        if categories is not None:
+            codes = {str(category): float(code) for code, category in enumerate(categories)}
+            codes.setdefault("", math.nan)
+            column = g.op(
+                "LabelEncoder",
+                column,
+                domain="ai.onnx.ml",
+                keys_strings=list(codes),
+                values_floats=list(codes.values()),
+                default_float=float(len(categories)),
+            )
+        parts.append(column.astype(g.dtype))
+    return g.concat(parts)
+
+
+def complete(x: Tensor) -> Tensor:
     """Rows for a network that takes complete ones: a run with a missing cell ends with an error."""
+    g = x.graph
     if g.complete:
         return x
     g.complete = True
-    some = g.cast(_any(g, g.cast(g.op("IsNaN", x), g.dtype)), np.int64)
+    some = _any(np.isnan(x).astype(g.dtype)).astype(np.int64)
     message = "A cell is missing, and the exported network takes complete rows only"
-    return g.add(x, g.op("Gather", np.zeros(1), some, message=message))
+    return x + g.op("Gather", np.zeros(1), some, message=message)
 
 
-def _any(g: Graph, counts: str) -> str:
+def _any(counts: Tensor) -> Tensor:
     """Whether any entry is not zero, a scalar; there may be no rows."""
-    total = g.op("ReduceSum", counts, keepdims=0)
-    return g.op("Greater", total, 0.5)
+    return counts.graph.op("ReduceSum", counts, keepdims=0) > 0.5
 
 
-# -- densities of rows with missing cells ----------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """Kernels in the units of the data: Gaussians over numbers times tables of probabilities over
-    categories.
+def _numbers(x: Tensor, levels: tuple[int, ...]) -> Tensor:
+    """`Columns.indicators` of encoded rows, which must be complete: the numbers, then an indicator
+    for each category.
     """
-
-    mean: np.ndarray
-    """(M, d); what it holds for categories means nothing."""
-    covariance: np.ndarray
-    """(M, d), or (M, d, d)."""
-    levels: tuple[int, ...]
-    probability: np.ndarray | None = None
-    """Of all categories, (M, W)."""
-
-    @classmethod
-    def of(cls, model: Any, levels: tuple[int, ...] = ()) -> "Mixture":
-        """From `means_`, `covariances_` and `covariance_type_`."""
-        mean, covariance = np.asarray(model.means_), np.asarray(model.covariances_)
-        m, d = mean.shape
-        if model.covariance_type_ == "tied":
-            covariance = np.broadcast_to(covariance, (m, d, d))
-        if model.covariance_type_ == "spherical":
-            covariance = np.broadcast_to(covariance[:, None], (m, d))
-        levels = levels or (0,) * d
-        return cls(mean, covariance, levels, model.probabilities_ if any(levels) else None)
-
-    @property
-    def variance(self) -> np.ndarray:
-        """Along each feature, (M, d)."""
-        full = self.covariance.ndim == 3
-        return np.diagonal(self.covariance, axis1=1, axis2=2) if full else self.covariance
-
-    def frame(self) -> Frame:
-        """With unit variance over all kernels; categories stay codes."""
-        unit = np.sqrt(self.variance.mean(axis=0) + self.mean.var(axis=0))
-        number = np.array(self.levels) == 0
-        return Frame(np.where(number, self.mean.mean(axis=0), 0.0), np.where(number, unit, 1.0))
-
-    def log_densities(self, g: Graph, z: str, known: str | None, frame: Frame) -> str:
-        """log p(x|j) of rows in a frame, (n, M); cells that are not `known` are integrated out."""
-        found, start = [], 0
-        for i, n in enumerate(self.levels):
-            if n:
-                table = np.log(self.probability[:, start : start + n].T)  # type: ignore[index]
-                # the last row is that of a missing cell
-                table = np.vstack([table, np.zeros(len(self.mean))])
-                found.append(g.op("Gather", table, _code(g, z, i), axis=0))
-                start += n
-        numbers = [i for i, n in enumerate(self.levels) if not n]
-        if numbers:
-            origin, unit = frame.origin[numbers], frame.unit[numbers]
-            mean = (self.mean[:, numbers] - origin) / unit
-            if self.covariance.ndim == 3:
-                covariance = self.covariance[:, numbers][:, :, numbers] / np.outer(unit, unit)
-            else:
-                covariance = self.covariance[:, numbers] / unit**2
-            if len(numbers) < len(self.levels):
-                at = numbers
-                z = g.op("Gather", z, at, axis=1)
-                known = None if known is None else g.op("Gather", known, at, axis=1)
-            found.append(gaussian(g, z, mean, covariance, known))
-        total = found[0]
-        for part in found[1:]:
-            total = g.add(total, part)
-        return total
+    x = complete(x)
+    if not any(levels):
+        return x
+    numbers = [i for i, n in enumerate(levels) if not n]
+    parts = [x.take(numbers)] if numbers else []
+    for i, n_levels in enumerate(levels):
+        if n_levels > 1:
+            hot = indicators_of(np.arange(float(n_levels))[:, None], (n_levels,))
+            parts.append(_looked_up(hot, x, i))
+    return x.graph.concat(parts)
 
 
-def gaussian(g: Graph, z: str, mean: np.ndarray, covariance: np.ndarray, known: str | None) -> str:
-    """(6): log-densities of Gaussian kernels, (n, M), from z - mean."""
-    if covariance.ndim == 2:
-        deviate = g.multiply(g.subtract(g.unsqueeze(z, 1), mean), covariance**-0.5)  # (n, M, d)
-        height = -0.5 * (np.log(covariance) + LOG_2_PI)
-        by_feature = g.add(g.multiply(g.multiply(deviate, deviate), -0.5), height)
-        if known is not None:
-            by_feature = g.multiply(by_feature, g.unsqueeze(known, 1))
-        return g.total(by_feature, 2)
-    root = np.linalg.cholesky(covariance)
-
-    def whole(g: Graph) -> str:
-        """Of complete rows."""
-        away = g.subtract(g.unsqueeze(z, 0), mean[:, None, :])  # (M, n, d)
-        deviate = g.matmul(away, np.linalg.inv(root).swapaxes(-1, -2))
-        squared = g.op("Transpose", g.total(g.multiply(deviate, deviate), 2), perm=[1, 0])
-        log_size = 2 * np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-        height = -0.5 * (log_size + mean.shape[1] * LOG_2_PI)
-        return g.add(g.multiply(str(squared), -0.5), height)
-
-    if known is None:
-        return whole(g)
-    some = _any(g, g.subtract(1.0, known))
-    return g.choose(some, lambda b: _eliminated(b, z, mean, covariance, known), whole)
-
-
-def _eliminated(g: Graph, x: str, mean: np.ndarray, covariance: np.ndarray, known: str) -> str:
-    """Log-densities of the known cells of rows, (n, M), by elimination of one feature after the
-    other.
-
-    Rows and columns of missing cells are those of the identity: they add nothing to the quadratic
-    form or the determinant.
-    """
-    d = mean.shape[1]
-    along, across = g.unsqueeze(g.unsqueeze(known, 1), 3), g.unsqueeze(g.unsqueeze(known, 1), 1)
-    both = g.multiply(along, across)  # (n, 1, d, d)
-    left = g.add(g.multiply(both, covariance), g.multiply(g.subtract(both, 1.0), -np.eye(d)))
-    away = g.multiply(g.subtract(g.unsqueeze(x, 1), mean), g.unsqueeze(known, 1))  # (n, M, d)
-    total = g.multiply(g.total(known, 1, keepdims=True), LOG_2_PI)  # (n, 1)
-    for _ in range(d):
-        column = g.first(left, 3)  # (n, M, d - i, 1)
-        pivot, head = g.first(column, 2), g.first(away, 2)  # (n, M, 1, 1), (n, M, 1)
-        factor = g.divide(column, pivot)
-        flat = g.squeeze(pivot, 3)  # (n, M, 1)
-        term = g.add(g.divide(g.multiply(head, head), flat), g.op("Log", flat))
-        total = g.add(total, g.squeeze(term, 2))
-        away = g.rest(g.subtract(away, g.multiply(g.squeeze(factor, 3), head)), 2)
-        row = g.op("Transpose", column, perm=[0, 1, 3, 2])
-        left = g.rest(g.rest(g.subtract(left, g.multiply(factor, str(row))), 2), 3)
-    return g.multiply(total, -0.5)
+def _looked_up(table: np.ndarray, x: Tensor, column: int) -> Tensor:
+    """The row of a table, (levels, m), at the code in a column, (n, m)."""
+    code = x.take([column]).squeeze(1).astype(np.int64)
+    return x.graph.op("Gather", table, code, axis=0)
 
 
 # -- mixtures --------------------------------------------------------------------------------------
 
 
-def _class_densities(g: Graph, z: str, known: str | None, model: Any, frame: Frame) -> str:
+class Mixture:
+    """The kernels of a model in the units of the data: Gaussians over numbers times tables of
+    probabilities over categories.
+    """
+
+    def __init__(self, model: Any, levels: tuple[int, ...] = ()) -> None:
+        self.mean, covariance = np.asarray(model.means_), np.asarray(model.covariances_)
+        m, d = self.mean.shape
+        if model.covariance_type_ == "tied":
+            covariance = np.broadcast_to(covariance, (m, d, d))
+        if model.covariance_type_ == "spherical":
+            covariance = np.broadcast_to(covariance[:, None], (m, d))
+        self.covariance = covariance  # (M, d), or (M, d, d)
+        self.levels = levels or (0,) * d
+        self.probability = model.probabilities_ if any(levels) else None  # (M, all levels)
+
+    def frame(self) -> tuple[np.ndarray, np.ndarray]:
+        """Origin and unit, (d,): of unit variance over all kernels; categories stay codes."""
+        variance, number = self.covariance, np.array(self.levels) == 0
+        if variance.ndim == 3:
+            variance = np.diagonal(variance, axis1=1, axis2=2)
+        unit = np.sqrt(variance.mean(axis=0) + self.mean.var(axis=0))
+        return np.where(number, self.mean.mean(axis=0), 0.0), np.where(number, unit, 1.0)
+
+    def log_densities(self, z: Tensor, known: Tensor | None, origin: Any, unit: Any) -> Tensor:
+        """log p(x|j) of rows in a frame, (n, M); cells that are not `known` are integrated out."""
+        numbers = [i for i, n in enumerate(self.levels) if not n]
+        found, start = [], 0
+        for i, n in enumerate(self.levels):
+            if n:
+                table = np.log(self.probability[:, start : start + n].T)  # type: ignore[index]
+                # the last row is that of a missing cell
+                found.append(_looked_up(np.vstack([table, np.zeros(len(self.mean))]), z, i))
+                start += n
+        if numbers:
+            origin, unit = origin[numbers], unit[numbers]
+            covariance = self.covariance[:, numbers]
+            if covariance.ndim == 3:
+                covariance = covariance[:, :, numbers] / np.outer(unit, unit)
+            else:
+                covariance = covariance / unit**2
+            known = None if known is None else known.take(numbers)
+            mean = (self.mean[:, numbers] - origin) / unit
+            found.append(gaussian(z.take(numbers), mean, covariance, known))
+        return sum(found[1:], start=found[0])
+
+
+def gaussian(z: Tensor, mean: np.ndarray, covariance: np.ndarray, known: Tensor | None) -> Tensor:
+    """(6): log-densities of Gaussian kernels, (n, M), from z - mean."""
+    if covariance.ndim == 2:
+        deviate = (z.unsqueeze(1) - mean) * covariance**-0.5  # (n, M, d)
+        by_feature = deviate * deviate * -0.5 + -0.5 * (np.log(covariance) + LOG_2_PI)
+        if known is not None:
+            by_feature = by_feature * known.unsqueeze(1)
+        return by_feature.sum(2)
+    root = np.linalg.cholesky(covariance)
+
+    def whole(z: Tensor) -> Tensor:
+        """Of complete rows."""
+        away = z.unsqueeze(0) - mean[:, None, :]  # (M, n, d)
+        deviate = away @ np.linalg.inv(root).swapaxes(-1, -2)
+        squared = z.graph.op("Transpose", (deviate * deviate).sum(2), perm=[1, 0])
+        log_size = 2 * np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+        return squared * -0.5 + -0.5 * (log_size + mean.shape[1] * LOG_2_PI)
+
+    def eliminated(z: Tensor, known: Tensor) -> Tensor:
+        """Of the known cells of rows, by elimination of one feature after the other.
+
+        Rows and columns of missing cells are those of the identity: they add nothing to the
+        quadratic form or the determinant.
+        """
+        d = mean.shape[1]
+        both = known.unsqueeze(1).unsqueeze(3) * known.unsqueeze(1).unsqueeze(1)  # (n, 1, d, d)
+        left = both * covariance + (1.0 - both) * np.eye(d)
+        away = (z.unsqueeze(1) - mean) * known.unsqueeze(1)  # (n, M, d)
+        total = known.sum(1, keepdims=True) * LOG_2_PI  # (n, 1)
+        for _ in range(d):
+            column = left.slice(0, 1, 3)  # (n, M, d - i, 1)
+            pivot, head = column.slice(0, 1, 2), away.slice(0, 1, 2)  # (n, M, 1, 1), (n, M, 1)
+            factor, flat = column / pivot, pivot.squeeze(3)
+            total = total + (head * head / flat + np.log(flat)).squeeze(2)
+            away = (away - factor.squeeze(3) * head).slice(1, d, 2)
+            row = z.graph.op("Transpose", column, perm=[0, 1, 3, 2])
+            left = (left - factor * row).slice(1, d, 2).slice(1, d, 3)
+        return total * -0.5
+
+    if known is None:
+        return whole(z)
+    return z.graph.choose(_any(1.0 - known), eliminated, lambda z, _: whole(z), z, known)
+
+
+def _class_densities(rows: Tensor, known: Tensor | None, model: Any, frame: Any) -> Tensor:
     """(2): log p(x|C_k) of rows in a frame, (n, K)."""
-    by_kernel = Mixture.of(model, model.columns_.levels).log_densities(g, z, known, frame)
-    return g.log_of_sum(g.add(g.unsqueeze(by_kernel, 2), g.safe_log(model.mixing_)), 1)
+    by_kernel = Mixture(model, model.columns_.levels).log_densities(rows, known, *frame)
+    return (by_kernel.unsqueeze(2) + rows.graph.safe_log(model.mixing_)).logsumexp()
 
 
-def _framed(g: Graph, x: str, model: Any, mixture: Any) -> tuple[Frame, str, str | None, Any]:
+def _in_frame(x: Tensor, model: Any, mixture: Any) -> tuple[Any, Tensor, Tensor | None, Any]:
     """The frame of a mixture, rows in it, 1 for each known cell (None where all are), and the
     volume of its units.
 
     log p(x) = log p(x in the frame) - volume, which is that of the known cells.
     """
-    levels = model.columns_.levels
-    frame = Mixture.of(mixture, levels).frame()
-    log_unit = np.log(frame.unit)
+    g, levels = x.graph, np.array(model.columns_.levels)
+    frame = Mixture(mixture, model.columns_.levels).frame()
+    log_unit = np.log(frame[1])
     if g.complete:
-        return frame, frame.rows(g, x), None, log_unit.sum()
-    missing = g.op("IsNaN", x)
-    known = g.cast(g.op("Not", missing), g.dtype)
+        return frame, framed(x, *frame), None, log_unit.sum()
+    missing = np.isnan(x)
+    known = np.logical_not(missing).astype(g.dtype)
     # of categories the code after the last, for which tables have a row of zeros
-    fill = np.where(np.array(levels) > 0, levels, frame.origin).astype(np.float64)
-    rows = frame.rows(g, g.op("Where", missing, fill, x))
-    return frame, rows, known, g.total(g.multiply(known, log_unit), 1, keepdims=True)
+    instead = np.where(levels > 0, levels, frame[0]).astype(np.float64)
+    rows = framed(g.where(missing, instead, x), *frame)
+    return frame, rows, known, (known * log_unit).sum(1, keepdims=True)
 
 
-def shared_kernel(g: Graph, x: str, model: Any) -> Answers:
+def shared_kernel(x: Tensor, model: Any) -> Answers:
     """Answers of a SharedKernelClassifier."""
-    frame, rows, known, volume = _framed(g, x, model, model)
-    log_density = g.subtract(_class_densities(g, rows, known, model, frame), volume)
-    answers = _from_density(g, log_density, model.class_prior_)
+    frame, rows, known, volume = _in_frame(x, model, model)
+    log_density = _class_densities(rows, known, model, frame) - volume
+    answers = _from_density(log_density, model.class_prior_)
     networks = getattr(model, "discriminative_", ())
     if not networks:
         return answers
-    parts = []
+    g, parts = x.graph, []
     for network in networks:
-        joint = _class_densities(g, rows, known, network, frame)
-        parts.append(g.softmax(g.add(joint, g.safe_log(network.class_prior_)), 1))
-    share = np.asarray(model.class_shares_)
-    shift = np.asarray(model.class_prior_) / np.where(share > 0, share, 1.0)
-    weighted = g.multiply(_mean(g, parts), shift)
-    probability = g.shares(weighted)
+        joint = _class_densities(rows, known, network, frame)
+        parts.append((joint + g.safe_log(network.class_prior_)).softmax())
+    prior, share = np.asarray(model.class_prior_), np.asarray(model.class_shares_)
+    probability = (_mean(parts) * (prior / np.where(share > 0, share, 1.0))).shares()
     if known is not None:
-        nothing = g.op("Less", g.total(known, 1, keepdims=True), 0.5)
-        prior = np.asarray(model.class_prior_, np.float64)
-        probability = g.op("Where", nothing, prior, probability)
+        probability = g.where(known.sum(1, keepdims=True) < 0.5, prior, probability)
     return answers | {"scores": probability, "probabilities": probability}
 
 
-def _mean(g: Graph, parts: list[str]) -> str:
+def _mean(parts: list[Tensor]) -> Tensor:
     """Of several tensors of one shape."""
-    if len(parts) == 1:
-        return parts[0]
-    return g.op("ReduceMean", _stacked(g, parts), [1], keepdims=0)
+    return parts[0].graph.op("ReduceMean", _stacked(parts), [1], keepdims=0)
 
 
-def sharing_average(g: Graph, x: str, model: Any) -> Answers:
+def _stacked(parts: list[Tensor]) -> Tensor:
+    """Along a new second axis."""
+    return parts[0].graph.concat([part.unsqueeze(1) for part in parts])
+
+
+def sharing_average(x: Tensor, model: Any) -> Answers:
     """(38): answers of a SharingAverageClassifier."""
-    frame, rows, known, volume = _framed(g, x, model, model.estimators_[0])
-    parts = [_class_densities(g, rows, known, member, frame) for member in model.estimators_]
-    stacked = g.subtract(_stacked(g, parts), np.log(len(parts)))  # (n, L, K)
-    log_density = g.log_of_sum(stacked, 1)
-    return _from_density(g, g.subtract(log_density, volume), model.class_prior_)
+    frame, rows, known, volume = _in_frame(x, model, model.estimators_[0])
+    parts = [_class_densities(rows, known, member, frame) for member in model.estimators_]
+    log_density = (_stacked(parts) - np.log(len(parts))).logsumexp() - volume
+    return _from_density(log_density, model.class_prior_)
 
 
-def _from_density(g: Graph, log_density: str, class_prior: np.ndarray) -> Answers:
-    joint = g.add(log_density, g.safe_log(np.asarray(class_prior)))
+def _from_density(log_density: Tensor, class_prior: np.ndarray) -> Answers:
+    joint = log_density + log_density.graph.safe_log(class_prior)
     return {
         "scores": joint,
-        "probabilities": g.softmax(joint, 1),
+        "probabilities": joint.softmax(),
         "log_density": log_density,
-        "score_samples": g.log_of_sum(joint, 1),
+        "score_samples": joint.logsumexp(),
     }
 
 
 # -- pools -----------------------------------------------------------------------------------------
 
 
-def pooled(g: Graph, x: str, model: Any) -> Answers:
+def pooled(x: Tensor, model: Any) -> Answers:
     """Answers of a PooledClassifier, all of whose networks can be exported themselves."""
-    x = complete(g, x)
-    answers_of = _network_answers(g, x, model)
-    log_proba = []
-    for member in model.members_:
-        parts = []
-        for network, answers in zip(model.networks_, answers_of, strict=True):
-            if network.member == member:
-                raised = g.clip(answers["probabilities"], math.exp(LOWEST), None)
-                parts.append(g.shares(raised))
-        log_proba.append(g.clip(g.op("Log", _mean(g, parts)), LOWEST, None))
-    stacked = _stacked(g, log_proba)  # (n, L, K)
-    if model.pooling_ == "linear":
-        scores = g.log_of_sum(g.add(stacked, g.safe_log(model.weights_)[:, None]), 1)
-    else:
-        scores = g.total(g.multiply(stacked, model.weights_[:, None]), 1)
-    with np.errstate(divide="ignore"):
-        shift = np.log(model.class_prior_) - np.log(model.class_shares_)
-    scores = g.add(scores, np.where(np.isfinite(shift), shift, g.forbidden))
-    answers = {"scores": scores, "probabilities": g.softmax(scores, 1)}
-    used = [i for i, network in enumerate(model.networks_) if network.density_weight > 0]
-    if used:
-        weights = np.array([model.networks_[i].density_weight for i in used])
-        densities = _stacked(g, [answers_of[i]["log_density"] for i in used])
-        answers["log_density"] = log_density = g.log_of_sum(
-            g.add(densities, g.safe_log(weights)[:, None]), 1
-        )
-        log_prior = g.safe_log(model.class_prior_)
-        answers["score_samples"] = g.log_of_sum(g.add(log_density, log_prior), 1)
-    return answers
-
-
-def _stacked(g: Graph, parts: list[str]) -> str:
-    return hstack(g, [g.unsqueeze(part, 1) for part in parts])
-
-
-def _network_answers(g: Graph, x: str, model: Any) -> list[Answers]:
-    """The answers of each network of a pool for the rows in its view."""
-    views = {name: _seen(g, x, view) for name, view in model.views_.items()}
-    found = []
+    g, x = x.graph, complete(x)
+    views = {name: _in_view(x, view) for name, view in model.views_.items()}
+    answers_of = []
     for network in model.networks_:
         kind = type(network.estimator)
         if kind not in CONVERTERS:
             raise KernelpoolError(
                 f"A pool with a {kind.__name__} cannot be exported to ONNX: it has no converter."
             )
-        found.append(CONVERTERS[kind](g, views.get(network.view, x), network.estimator))
-    return found
+        answers_of.append(CONVERTERS[kind](views.get(network.view, x), network.estimator))
+    log_proba = []
+    for member in model.members_:
+        parts = [
+            answers["probabilities"].clip(math.exp(LOWEST)).shares()
+            for network, answers in zip(model.networks_, answers_of, strict=True)
+            if network.member == member
+        ]
+        log_proba.append(np.log(_mean(parts)).clip(LOWEST))
+    stacked = _stacked(log_proba)  # (n, L, K)
+    if model.pooling_ == "linear":
+        scores = (stacked + g.safe_log(model.weights_)[:, None]).logsumexp()
+    else:
+        scores = (stacked * model.weights_[:, None]).sum(1)
+    scores = scores + _finite(g, _log_ratio(model.class_prior_, model.class_shares_))
+    answers = {"scores": scores, "probabilities": scores.softmax()}
+    weight = np.array([network.density_weight for network in model.networks_])
+    if weight.any():
+        densities = [answers_of[i]["log_density"] for i in np.flatnonzero(weight)]
+        stacked = _stacked(densities) + np.log(weight[weight > 0])[:, None]
+        log_density = stacked.logsumexp()
+        joint = log_density + g.safe_log(model.class_prior_)
+        answers |= {"log_density": log_density, "score_samples": joint.logsumexp()}
+    return answers
 
 
-def _indicators(g: Graph, x: str, levels: tuple[int, ...]) -> str:
-    """`Columns.indicators` of encoded rows: the numbers, then an indicator for each category."""
-    numbers = [i for i, n in enumerate(levels) if not n]
-    parts = [g.op("Gather", x, numbers, axis=1)] if numbers else []
-    for i, n_levels in enumerate(levels):
-        if n_levels > 1:
-            hot = indicators_of(np.arange(float(n_levels))[:, None], (n_levels,))
-            parts.append(g.op("Gather", hot, _code(g, x, i), axis=0))
-    return hstack(g, parts)
+def _log_ratio(prior: Any, fitted: Any) -> np.ndarray:
+    """The shift of log-probabilities to another class prior, NaN where both are zero."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(prior) - np.log(fitted))
 
 
-def _complete(g: Graph, x: str, model: Any) -> str:
-    """Encoded rows, which must be complete, with indicators for their categories."""
-    x, levels = complete(g, x), model.columns_.levels
-    return _indicators(g, x, levels) if any(levels) else x
+def _finite(g: Graph, shift: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(shift), shift, g.forbidden)
 
 
-def _code(g: Graph, x: str, i: int) -> str:
-    """The codes of a column of words, (n,)."""
-    column = g.op("Gather", x, [i], axis=1)
-    return g.cast(g.op("Squeeze", column, [1]), np.int64)
-
-
-def coded(g: Graph, columns: list[str], model: Any) -> str:
-    """Columns, each (n, 1), as encoded rows, (n, d): categories by their codes, NaN for a missing
-    cell.
-    """
-    parts = []
-    for column, words in zip(columns, model.columns_.categories, strict=True):
-        if words is None:
-            parts.append(g.cast(column, g.dtype))
-            continue
-        keys = [str(word) for word in words]
-        values = [float(code) for code in range(len(keys))]
-        if "" not in keys:
-            keys, values = [*keys, ""], [*values, math.nan]
-        code = g.op(
-            "LabelEncoder",
-            column,
-            domain="ai.onnx.ml",
-            keys_strings=keys,
-            values_floats=values,
-            default_float=float(len(words)),
-        )
-        parts.append(g.cast(str(code), g.dtype))
-    return hstack(g, parts)
-
-
-def _seen(g: Graph, x: str, view: Any) -> str:
+def _in_view(x: Tensor, view: Any) -> Tensor:
     """Rows in a view, (n, D)."""
-    x = _indicators(g, x, view.levels) if any(view.levels) else x
-    u = g.multiply(g.centered(x, view.center), 1 / view.scale)
+    g, u = x.graph, _numbers(x, view.levels).centered(view.center) * (1 / view.scale)
     if view.exponent is None:
         return u
-    sign, size = g.op("Sign", u), g.op("Log", g.add(g.op("Abs", u), 1.0))
-    above = g.op("GreaterOrEqual", u, 0.0)
-    power = g.op("Where", above, view.exponent, 2 - view.exponent)
-    straight = g.op("Less", g.op("Abs", power), 1e-8)
-    exponent = g.multiply(size, power)
-    grown = g.multiply(
-        g.op("Tanh", g.multiply(exponent, 0.5)), g.add(g.op("Exp", exponent), 1.0)
-    )  # exp - 1
-    divided = g.op("Div", grown, g.op("Where", straight, 1.0, power))
-    psi = g.multiply(g.op("Where", straight, size, divided), sign)
-    assert view.warped_scale is not None
-    z = g.multiply(g.subtract(psi, view.warped_center), 1 / view.warped_scale)
-    return g.clip(z, -FARTHEST, FARTHEST)
+    size, power = np.log(np.abs(u) + 1.0), g.where(u >= 0.0, view.exponent, 2 - view.exponent)
+    straight, exponent = np.abs(power) < 1e-8, size * power
+    grown = np.tanh(exponent * 0.5) * (np.exp(exponent) + 1.0)  # exp - 1
+    psi = g.where(straight, size, grown / g.where(straight, 1.0, power)) * np.sign(u)
+    z = (psi - view.warped_center) * (1 / view.warped_scale)
+    return z.clip(-FARTHEST, FARTHEST)
 
 
 # -- Parzen ----------------------------------------------------------------------------------------
 
 
-def parzen(g: Graph, x: str, model: Any) -> Answers:
+def parzen(x: Tensor, model: Any) -> Answers:
     """Answers of a ParzenClassifier or a ReducedParzenClassifier with a named kernel."""
     if not isinstance(model.kernel, str):
         raise KernelpoolError(
             "kernel is an object, which ONNX cannot hold; fit with one of the named kernels "
             "instead."
         )
-    fitted, net = model._fitted, model._fitted.params()
+    g, fitted, net = x.graph, model._fitted, model._fitted.params()
     # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product,
     # and round it to float32
-    frame = Frame(fitted.location, fitted.scale * fitted.unit * net.radius)
-    rows = frame.rows(g, _complete(g, x, model))
+    unit = fitted.scale * fitted.unit * net.radius
+    rows = framed(_numbers(x, model.columns_.levels), fitted.location, unit)
     if fitted.metric is not None:
-        rows = g.matmul(rows, fitted.metric.T)
-    squared = _squared(g, rows, net.center / net.radius, net.narrow)  # (n, M)
+        rows = rows @ fitted.metric.T
+    squared = _squared(rows, net.center / net.radius, net.narrow)  # (n, M)
     log_norm = fitted.log_norm(model._profile)
-    ends = zip(net.offsets[:-1], net.offsets[1:], strict=True)
-    counts = np.array([net.weight[start:stop].sum() for start, stop in ends])
-    alone = -np.log(np.where(counts > 0, counts, np.inf)) - log_norm
-    alone = np.where(counts > 0, alone, -np.inf)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shift = np.log(fitted.class_prior) - np.log(fitted.fitted_prior)
-    shift = np.where(np.isnan(shift), 0.0, shift)
-    together = net.log_scale - log_norm + shift
+    by_class = np.zeros((len(net.weight), net.n_classes))  # votes of kernels, (M, K)
+    for k, (start, stop) in enumerate(pairwise(net.offsets)):
+        by_class[start:stop, k] = net.weight[start:stop]
+    with np.errstate(divide="ignore"):
+        alone = -np.log(by_class.sum(axis=0)) - log_norm
+    alone[~by_class.any(axis=0)] = -np.inf
+    shift = np.nan_to_num(_log_ratio(fitted.class_prior, fitted.fitted_prior), neginf=-np.inf)
+    log_scale = net.log_scale - log_norm
     if model.kernel == "gaussian":
-        votes = _log_votes(g, squared, net)
-        tempered, temperature = _shifted(g, votes, net.log_scale - log_norm), fitted.temperature
-        if temperature != 1:
-            away = g.subtract(tempered, g.most(tempered, 1, keepdims=True))
-            tempered = g.multiply(g.clip(away, -LONGEST_ODDS, None), 1 / temperature)
-        tempered = _shifted(g, tempered, shift)
-        return {**_from_votes(g, votes, alone, together), "probabilities": g.softmax(tempered, 1)}
-    # the slack that rounding asks for is that of the type
-    slack = 1 + (1e-9 if g.dtype == np.float64 else 1e-6)
+        terms = squared * -0.5 + g.safe_log(net.weight)
+        votes = _by_class(terms, net, lambda part: part.logsumexp().unsqueeze(1), g.forbidden)
+        tempered = votes + _finite(g, log_scale)
+        if fitted.temperature != 1:
+            away = (tempered - tempered.max(1)).clip(-LONGEST_ODDS)
+            tempered = away * (1 / fitted.temperature)
+        answers = _from_votes(votes, alone, log_scale + shift)
+        return {**answers, "probabilities": (tempered + _finite(g, shift)).softmax()}
     if model.kernel == "hypersphere":
-        height = g.cast(g.op("LessOrEqual", squared, slack), g.dtype)
+        # the slack that rounding asks for is that of the type
+        height = (squared <= 1 + (1e-9 if g.dtype == np.float64 else 1e-6)).astype(g.dtype)
     else:
-        height = g.op("Relu", g.subtract(1.0, squared))
-    votes = g.matmul(height, _by_class(net))  # (n, K)
-    covered = g.op("Greater", g.most(votes, 1, keepdims=True), 0.0)
-    some = g.op("Greater", votes, 0.0)
-    log_votes = g.op("Log", g.op("Where", some, votes, 1.0))
-    log_votes = g.op("Where", some, log_votes, g.forbidden)
-    nearest = _nearest(g, squared, net)
-    answers = _from_votes(g, log_votes, alone, together)
-    answers["probabilities"] = g.op("Where", covered, g.softmax(answers["scores"], 1), nearest)
-    answers["scores"] = g.op("Where", covered, answers["scores"], nearest)
-    nothing = -np.inf
-    answers["log_density"] = g.op("Where", some, answers["log_density"], nothing)
-    somewhere = g.op("Squeeze", covered, [1])
-    answers["score_samples"] = g.op("Where", somewhere, answers["score_samples"], nothing)
-    return answers
+        height = g.op("Relu", 1.0 - squared)
+    votes = height @ by_class  # (n, K)
+    covered, some = votes.max(1) > 0.0, votes > 0.0
+    log_votes = g.where(some, np.log(g.where(some, votes, 1.0)), g.forbidden)
+    answers = _from_votes(log_votes, alone, log_scale + shift)
+    # where no kernel covers a row, the class of the nearest
+    least = _by_class(squared, net, lambda part: g.op("ReduceMin", part, [1]), -g.forbidden)
+    code = g.op("ArgMin", least, axis=1)
+    nearest = (code == np.arange(net.n_classes)[None, :]).astype(g.dtype)
+    return {
+        "scores": g.where(covered, answers["scores"], nearest),
+        "probabilities": g.where(covered, answers["probabilities"], nearest),
+        "log_density": g.where(some, answers["log_density"], -np.inf),
+        "score_samples": g.where(covered.squeeze(1), answers["score_samples"], -np.inf),
+    }
 
 
 def _squared(
-    g: Graph, x: str, center: np.ndarray, narrow: bool = False, weight: np.ndarray | None = None
-) -> str:
+    x: Tensor, center: np.ndarray, narrow: bool = False, weight: np.ndarray | None = None
+) -> Tensor:
     """Squared distances, (n, M), along the features of each kernel where it has a `weight` for
     them.
 
     By products where the type can bear the cancellation, else a feature at a time.
     """
     weight = np.ones_like(center) if weight is None else weight
-    if g.dtype == np.float64 and not narrow:
-        squares = g.matmul(g.multiply(x, x), weight.T)
+    if x.graph.dtype == np.float64 and not narrow:
         constant = (center**2 * weight).sum(axis=1)
-        return g.add(g.add(g.matmul(x, -2 * (center * weight).T), squares), constant)
-    squared = None
+        return x @ (-2 * (center * weight).T) + (x * x) @ weight.T + constant
+    columns = []
     for i in range(center.shape[1]):
-        away = g.subtract(g.op("Gather", x, [i], axis=1), center[:, i])
-        square = g.multiply(g.multiply(away, away), weight[:, i])
-        squared = square if squared is None else g.add(squared, square)
-    assert squared is not None
-    return squared
+        away = x.take([i]) - center[:, i]
+        columns.append(away * away * weight[:, i])
+    return sum(columns[1:], start=columns[0])
 
 
-def _by_class(net: Any) -> np.ndarray:
-    """The votes of each kernel in the column of its class, (M, K)."""
-    table = np.zeros((len(net.weight), net.n_classes))
-    for k in range(net.n_classes):
-        mine = slice(net.offsets[k], net.offsets[k + 1])
-        table[mine, k] = net.weight[mine]
-    return table
-
-
-def _classes_apart(g: Graph, a: str, net: Any, reduce: Any, absent: float) -> str:
+def _by_class(a: Tensor, net: Any, reduce: Callable[[Tensor], Tensor], absent: float) -> Tensor:
     """`reduce` of the columns of each class, (n, K); `absent` for a class without kernels."""
-    sizes = [net.offsets[k + 1] - net.offsets[k] for k in range(net.n_classes)]
-    present = [n for n in sizes if n]
-    parts = iter(g.split(a, present) if len(present) > 1 else [a])
-    columns: list[str | None] = [g.unsqueeze(reduce(next(parts)), 1) if n else None for n in sizes]
-    some = next(column for column in columns if column is not None)
-    filled = [
-        g.add(g.multiply(some, 0.0), absent) if column is None else column for column in columns
+    columns = [
+        reduce(a.slice(start, stop)) if stop > start else a.slice(0, 1) * 0.0 + absent
+        for start, stop in pairwise(np.asarray(net.offsets).tolist())
     ]
-    return g.op("Concat", *filled, axis=1)
+    return a.graph.concat(columns)
 
 
-def _log_votes(g: Graph, squared: str, net: Any) -> str:
-    terms = g.add(g.multiply(squared, -0.5), g.safe_log(np.asarray(net.weight, np.float64)))
-    return _classes_apart(g, terms, net, lambda part: g.log_of_sum(part, 1), g.forbidden)
-
-
-def _nearest(g: Graph, squared: str, net: Any) -> str:
-    """One for the class of the nearest kernel, zero for the others, (n, K)."""
-    axes = [1]
-    least = _classes_apart(
-        g, squared, net, lambda part: g.op("ReduceMin", part, axes, keepdims=0), -g.forbidden
-    )
-    code = g.op("ArgMin", least, axis=1, keepdims=0)
-    return g.cast(g.op("Equal", g.unsqueeze(code, 1), np.arange(net.n_classes)[None, :]), g.dtype)
-
-
-def _shifted(g: Graph, log_votes: str, log_scale: np.ndarray) -> str:
-    return g.add(log_votes, np.where(np.isfinite(log_scale), log_scale, g.forbidden))
-
-
-def _from_votes(g: Graph, log_votes: str, alone: np.ndarray, together: np.ndarray) -> Answers:
-    joint = _shifted(g, log_votes, together)
+def _from_votes(log_votes: Tensor, alone: np.ndarray, together: np.ndarray) -> Answers:
+    g = log_votes.graph
+    joint = log_votes + _finite(g, together)
     return {
         "scores": joint,
-        "log_density": _shifted(g, log_votes, alone),
-        "score_samples": g.log_of_sum(joint, 1),
+        "probabilities": joint.softmax(),
+        "log_density": log_votes + _finite(g, alone),
+        "score_samples": joint.logsumexp(),
     }
 
 
 # -- RBF networks ----------------------------------------------------------------------------------
 
 
-def _columns(g: Graph, x: str, model: Any) -> str:
-    """Activations of the hidden layer of an EM-Log network, (n, M)."""
-    mixture = Mixture.of(model)
-    frame = mixture.frame()
-    by_kernel = mixture.log_densities(g, frame.rows(g, x), None, frame)
-    if model.activation == "normalized":
-        return g.softmax(
-            g.multiply(g.add(by_kernel, g.safe_log(model.mixing_)), 1 / model.temperature_), 1
-        )
-    log_scale = model.activation_log_scale_ + np.log(frame.unit).sum() / model.temperature_
-    largest = LARGEST if g.dtype == np.float64 else 80.0
-    log_column = g.subtract(g.multiply(by_kernel, 1 / model.temperature_), log_scale)
-    return g.op("Exp", g.clip(log_column, None, largest))
-
-
-def rbf_classifier(g: Graph, x: str, model: Any) -> Answers:
+def rbf_classifier(x: Tensor, model: Any) -> Answers:
     """Answers of an RBFNetworkClassifier."""
     fitted, readout, n_kernels = model._fitted, model.readout_, len(model.means_)
     unit = model.scale_ * model.width_
-    rows = Frame(model.location_, unit).rows(g, _complete(g, x, model))
+    rows = framed(_numbers(x, model.columns_.levels), model.location_, unit)
     mapped, center = rows, (model.means_ - model.location_) / unit
     if fitted.metric is not None:
-        mapped, center = g.matmul(rows, fitted.metric.T), center @ fitted.metric.T
+        mapped, center = rows @ fitted.metric.T, center @ fitted.metric.T
     features = fitted.kernel_features
     weight = None if features is None else features.astype(np.float64)
-    squared = g.clip(_squared(g, mapped, center, weight=weight), 0.0, None)
-    kernels = g.op("Exp", g.multiply(squared, -0.5))
-    linear = g.add(g.matmul(rows, readout[n_kernels:-1] * model.width_), readout[-1])
-    scores = g.add(g.matmul(kernels, readout[:n_kernels]), linear)
-    if readout.shape[1] == 1:
-        scores = _both_classes(g, scores, logistic=True)
-    return {"scores": scores, "probabilities": g.softmax(scores, 1)}
+    kernels = np.exp(_squared(mapped, center, weight=weight).clip(0.0) * -0.5)
+    linear = rows @ (readout[n_kernels:-1] * model.width_) + readout[-1]
+    scores = kernels @ readout[:n_kernels] + linear
+    if readout.shape[1] == 1:  # the log-odds of the second of two classes
+        scores = x.graph.concat([scores * 0.0, scores])
+    return {"scores": scores, "probabilities": scores.softmax()}
 
 
-def _both_classes(g: Graph, scores: str, *, logistic: bool) -> str:
-    """The score of the first of two classes before that of the second, where there is but one."""
-    shape = g.multiply(scores, 0.0)
-    other = shape if logistic else g.subtract(1.0, scores)
-    return g.op("Concat", other, scores, axis=1)
+def _hidden(x: Tensor, model: Any) -> Tensor:
+    """Activations of the hidden layer of an EM-Log network, (n, M)."""
+    g, mixture = x.graph, Mixture(model)
+    frame = mixture.frame()
+    rows = framed(_numbers(x, model.columns_.levels), *frame)
+    by_kernel = mixture.log_densities(rows, None, *frame)
+    if model.activation == "normalized":
+        return ((by_kernel + g.safe_log(model.mixing_)) * (1 / model.temperature_)).softmax()
+    log_scale = model.activation_log_scale_ + np.log(frame[1]).sum() / model.temperature_
+    largest = LARGEST if g.dtype == np.float64 else 80.0
+    return np.exp((by_kernel * (1 / model.temperature_) - log_scale).clip(high=largest))
 
 
-def em_log_classifier(g: Graph, x: str, model: Any) -> Answers:
+def em_log_classifier(x: Tensor, model: Any) -> Answers:
     """Answers of an EMLogClassifier."""
-    columns = _columns(g, _complete(g, x, model), model)
-    scores = g.add(g.matmul(columns, model.readout_[:-1]), model.readout_[-1])
-    logistic = model.readout != "least_squares"
+    scores = _hidden(x, model) @ model.readout_[:-1] + model.readout_[-1]
+    logistic, g = model.readout != "least_squares", x.graph
     if model.readout_.shape[1] == 1:
-        scores = _both_classes(g, scores, logistic=logistic)
-    if logistic:
-        return {"scores": scores, "probabilities": g.softmax(scores, 1)}
-    raised = g.clip(scores, model._fitted.smallest, None)
-    return {
-        "scores": scores,
-        "probabilities": g.shares(raised),
-    }
+        scores = g.concat([scores * 0.0 if logistic else 1.0 - scores, scores])
+    probability = scores.softmax() if logistic else scores.clip(model._fitted.smallest).shares()
+    return {"scores": scores, "probabilities": probability}
 
 
-def em_log_regressor(g: Graph, x: str, model: Any) -> Answers:
+def em_log_regressor(x: Tensor, model: Any) -> Answers:
     """Means and deviations of an EMLogRegressor."""
-    columns = _columns(g, complete(g, x), model)
-    mean = g.add(g.matmul(columns, model.readout_[:-1]), model.readout_[-1])
+    columns = _hidden(x, model)
+    mean = columns @ model.readout_[:-1] + model.readout_[-1]
     spread = 0.5 * (model.readout_covariance_ + model.readout_covariance_.T)
-    inner = g.total(g.multiply(columns, g.matmul(columns, spread[:-1, :-1])), 1, keepdims=True)
-    outer = g.add(g.matmul(columns, 2 * spread[:-1, -1:]), spread[-1:, -1])
-    leverage = g.clip(g.add(inner, outer), 0.0, None)  # (n, 1)
-    std = g.op("Sqrt", g.multiply(g.add(leverage, 1.0), model.noise_variance_[None, :]))
+    inner = (columns * (columns @ spread[:-1, :-1])).sum(1, keepdims=True)
+    outer = columns @ (2 * spread[:-1, -1:]) + spread[-1:, -1]
+    leverage = (inner + outer).clip(0.0)  # (n, 1)
+    std = np.sqrt((leverage + 1.0) * model.noise_variance_[None, :])
     if model.single_output_:
-        axis = [1]
-        mean, std = g.op("Squeeze", mean, axis), g.op("Squeeze", std, axis)
+        mean, std = mean.squeeze(1), std.squeeze(1)
     return {"prediction": mean, "std": std}
 
 
 # -- neurons ---------------------------------------------------------------------------------------
 
 
-def neurons(g: Graph, x: str, model: Any) -> Answers:
+def neurons(x: Tensor, model: Any) -> Answers:
     """Answers of a CompetitiveNeuronsClassifier."""
-    frame = Frame(np.asarray(model.location_), np.asarray(model.scale_))
-    rows = frame.rows(g, _complete(g, x, model))
-    n_neurons, d = len(model.mixing_), len(frame.origin)
-    weight = np.asarray(model.weights_).reshape(
-        -1, d + 1
-    )  # (M * C, d + 1), in the units of the data
+    g, origin, unit = x.graph, np.asarray(model.location_), np.asarray(model.scale_)
+    rows = framed(_numbers(x, model.columns_.levels), origin, unit)
+    n_neurons, d = len(model.mixing_), len(origin)
+    weight = np.asarray(model.weights_).reshape(-1, d + 1)  # (M * C, d + 1), in units of the data
+    bias = weight[:, -1] + weight[:, :-1] @ origin
+    flat = rows @ (weight[:, :-1] * unit).T + bias
     n_outputs = len(weight) // n_neurons
-    bias = weight[:, -1:] + weight[:, :-1] @ frame.origin[:, None]
-    weight = np.hstack([weight[:, :-1] * frame.unit, bias])
-    flat = g.add(g.matmul(rows, weight[:, :-1].T), weight[:, -1])
     activation = g.op("Reshape", flat, [-1, n_neurons, n_outputs])  # (n, M, C)
     if model.margin:
-        output = g.clip(g.add(g.multiply(activation, 0.5), 0.5), 0.0, 1.0)
+        output = (activation * 0.5 + 0.5).clip(0.0, 1.0)
     elif n_outputs == 1:
-        output = g.add(g.multiply(g.op("Tanh", g.multiply(activation, 0.5)), 0.5), 0.5)
+        output = np.tanh(activation * 0.5) * 0.5 + 0.5
     else:
-        output = g.softmax(activation, 2)
+        output = activation.softmax(2)
+    share: Any = (model.mixing_ / model.mixing_.sum())[:, None]
     if model.local:
-        mean, variance = (
-            (model.means_ - frame.origin) / frame.unit,
-            model.covariances_ / frame.unit**2,
-        )
-        gate = g.add(gaussian(g, rows, mean, variance, None), g.safe_log(model.mixing_))
-        share: Any = g.unsqueeze(g.softmax(gate, 1), 2)  # (n, M, 1)
-    else:
-        share = (model.mixing_ / model.mixing_.sum())[:, None]
-    mean = g.total(g.multiply(output, share), 1)  # (n, C)
+        mean, variance = (model.means_ - origin) / unit, model.covariances_ / unit**2
+        gate = gaussian(rows, mean, variance, None) + g.safe_log(model.mixing_)
+        share = gate.softmax().unsqueeze(2)  # (n, M, 1)
+    output = (output * share).sum(1)  # (n, C)
     if n_outputs == 1:
-        mean = g.clip(mean, None, 1.0)
-        mean = g.op("Concat", g.subtract(1.0, mean), mean, axis=1)
-        return {"scores": mean, "probabilities": mean}
-    total = g.total(mean, 1, keepdims=True)
-    voted = g.op("Greater", total, 0.0)  # of margin neurons all may say no
-    divided = g.op("Div", mean, g.op("Where", voted, total, 1.0))
-    even = np.full(len(model.classes_), 1 / len(model.classes_))
-    probability = g.op("Where", voted, divided, even)
+        output = output.clip(high=1.0)
+        probability = g.concat([1.0 - output, output])
+    else:
+        total = output.sum(1, keepdims=True)
+        voted = total > 0.0  # of margin neurons all may say no
+        even = np.full(n_outputs, 1 / n_outputs)
+        probability = g.where(voted, output / g.where(voted, total, 1.0), even)
     return {"scores": probability, "probabilities": probability}
 
 
-CONVERTERS: dict[type, Callable[[Graph, str, Any], Answers]] = {
+CONVERTERS: dict[type, Callable[[Tensor, Any], Answers]] = {
     SharedKernelClassifier: shared_kernel,
     SharingAverageClassifier: sharing_average,
     PooledClassifier: pooled,
@@ -663,25 +548,24 @@ CONVERTERS: dict[type, Callable[[Graph, str, Any], Answers]] = {
 # -- refusals --------------------------------------------------------------------------------------
 
 
-def refused(g: Graph, answers: Answers, model: Any, classes: np.ndarray) -> Answers:
+def refused(answers: Answers, model: Any, classes: np.ndarray) -> Answers:
     """`answers` of a classifier with the labels of a RejectClassifier around it, and its
     decisions.
     """
-    code = g.op("ArgMax", answers["probabilities"], axis=1, keepdims=0)
-    label = answers["label"]
+    probability, label = answers["probabilities"], answers["label"]
+    g = probability.graph
+    code = g.op("ArgMax", probability, axis=1)  # (n, 1)
     if classes.dtype.kind == "b":
-        label = g.cast(label, np.int64)
-    ambiguous, novel = (np.asarray(name) for name in (model.ambiguous_label_, model.novel_label_))
-    decision = g.op("Mul", code, 0)
+        label = label.astype(np.int64)
+    decision = code.squeeze(1) * 0
     if model.ambiguity_threshold_ is not None:
-        others = g.op("Not", g.op("Equal", g.unsqueeze(code, 1), np.arange(len(classes))[None, :]))
-        ambiguity = g.total(g.multiply(answers["probabilities"], g.cast(others, g.dtype)), 1)
-        sure = g.op("LessOrEqual", ambiguity, float(model.ambiguity_threshold_))
-        label = g.op("Where", sure, label, ambiguous)
-        decision = g.op("Where", sure, decision, 1)
+        others = np.logical_not(code == np.arange(len(classes))[None, :]).astype(g.dtype)
+        sure = (probability * others).sum(1) <= float(model.ambiguity_threshold_)
+        label = g.where(sure, label, np.asarray(model.ambiguous_label_))
+        decision = g.where(sure, decision, 1)
     if model.novelty_threshold_ is not None:
         lowest = max(model.novelty_threshold_, float(np.finfo(g.dtype).min))
-        known = g.op("GreaterOrEqual", answers["score_samples"], lowest)
-        label = g.op("Where", known, label, novel)
-        decision = g.op("Where", known, decision, 2)
+        known = answers["score_samples"] >= lowest
+        label = g.where(known, label, np.asarray(model.novel_label_))
+        decision = g.where(known, decision, 2)
     return answers | {"label": label, "decision": decision}
