@@ -67,6 +67,8 @@ class Columns:
     def __post_init__(self) -> None:
         if self.frame not in (None, "pandas", "polars", "pyarrow"):
             raise ValueError(f"frame must be a library of data frames; got {self.frame!r}.")
+        if self.coded and self.names is not None:
+            raise ValueError("Columns of codes have no names.")
 
     @classmethod
     def numbers(cls, n_columns: int) -> "Columns":
