@@ -1,37 +1,31 @@
 import numpy as np
 import pandas as pd
+import pytest
 from scipy.sparse import csr_array
 
 from kernelpool.training.folds import hold_out, row_keys, stratified_folds
 
 
-def test_folds_deal_out_every_class():
-    rng = np.random.default_rng(0)
-    code = np.repeat([0, 1, 2, -1], [52, 23, 1, 30])
-    key, weight = rng.random(len(code)), np.ones(len(code))
-    fold = stratified_folds(code, 5, key=key, weight=weight)
-    for k in (0, 1):
-        counts = np.bincount(fold[code == k], minlength=5)
-        assert counts.max() - counts.min() <= 1
-    assert (fold[code == 2] == -1).all()  # the only row of its class
+@pytest.mark.parametrize("n_folds", [2, 3, 5])
+@pytest.mark.parametrize("seed", range(20))
+def test_folds_are_equal_parts_of_every_class_and_stay_when_a_row_changes(n_folds, seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 40, 4)
+    code = np.repeat([0, 1, 2, -1], sizes)
+    n, key = len(code), rng.random(len(code))
+    fold = stratified_folds(code, n_folds, key=key, weight=np.ones(n))
+    for k, size in enumerate(sizes[:3]):
+        counts = np.bincount(fold[code == k] + 1, minlength=n_folds + 1)
+        assert counts[0] == (size if size == 1 else 0)  # the only row of its class always trains
+        assert size == 1 or np.ptp(counts[1:]) <= 1
     assert (fold[code == -1] == -1).all()
-    assert (
-        np.bincount(fold[fold >= 0]).tolist() == [15] * 5
-    )  # a class goes on where the one before stopped
-
-
-def test_folds_keep_equal_rows_together_and_ignore_the_order():
-    rng = np.random.default_rng(0)
-    key, code = rng.random(60), np.repeat([0, 1], 30)
-    fold = stratified_folds(code, 3, key=key, weight=np.ones(60))
-    order = rng.permutation(60)
-    np.testing.assert_array_equal(
-        stratified_folds(code[order], 3, key=key[order], weight=np.ones(60)), fold[order]
-    )
-    twice = np.r_[np.arange(60), np.arange(10)]
-    np.testing.assert_array_equal(
-        stratified_folds(code[twice], 3, key=key[twice], weight=np.ones(70)), fold[twice]
-    )
+    order, twice = rng.permutation(n), np.append(np.arange(n), rng.integers(n, size=9))
+    for at in (order, twice):
+        again = stratified_folds(code[at], n_folds, key=key[at], weight=np.ones(len(at)))
+        np.testing.assert_array_equal(again, fold[at])
+    key[rng.integers(n)] = rng.random()
+    again = stratified_folds(code, n_folds, key=key)
+    assert (again != fold).sum() <= n_folds  # the row itself, and one at each cut
 
 
 def test_keys_depend_on_the_content_of_rows_alone():
@@ -50,6 +44,9 @@ def test_keys_depend_on_the_content_of_rows_alone():
     frame = pd.DataFrame({"a": x[:, 0], "b": rng.choice(["u", "v", None], 40)})
     assert len(np.unique(row_keys(frame))) == 40
     np.testing.assert_array_equal(row_keys(frame.iloc[order]), row_keys(frame)[order])
+    wild = x.copy()
+    wild[np.argmax(x[:, 0]), 0] = 1e9  # another row changes its own key alone
+    assert (row_keys(wild) != key).sum() == 1
     words = ["yes", "no", "yes"]
     assert row_keys(words)[0] == row_keys(words)[2] != row_keys(words)[1]
     assert len(np.unique(row_keys(csr_array(np.nan_to_num(x))))) == 40

@@ -23,16 +23,22 @@ from .prepare import TrainingData, surveyed
 def row_keys(X: Any, weight: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
     """A number in (0, 1) for each row, made from its content and the seed, (n,).
 
-    Numbers are taken in units of their standard deviation, NaN is a value like others, and cells
+    Numbers are taken about their median in units of their interquartile range, which are cells of
+    a few rows: another row changes its own number alone. NaN is a value like others, and cells
     that are no numbers count by their text.
     """
     x = _as_numbers(X)
     weight = np.ones(len(x)) if weight is None else weight
     known = np.where(np.isfinite(x), weight[:, None], 0.0)
-    finite, total = np.where(np.isfinite(x), x, 0.0), np.maximum(known.sum(axis=0), 1e-300)
-    mean = (known * finite).sum(axis=0) / total
-    scale = np.sqrt((known * (finite - mean) ** 2).sum(axis=0) / total)
-    return np.asarray(content_key((x - mean) / np.where(scale > 0, scale, 1.0), seed))
+    order = np.argsort(x, axis=0)
+    x_sorted, below = (np.take_along_axis(a, order, axis=0) for a in (x, known))
+    below = np.cumsum(below, axis=0) / np.maximum(known.sum(axis=0), 1e-300)
+    least, low, median, high, most = (
+        np.take_along_axis(x_sorted, (below < q).sum(axis=0, keepdims=True).clip(max=len(x) - 1), 0)
+        for q in (1e-9, 0.25 - 1e-9, 0.5 - 1e-9, 0.75 - 1e-9, 1 - 1e-9)
+    )
+    scale = np.where(high > low, high - low, np.where(most > least, most - least, 1.0))
+    return np.asarray(content_key((x - median) / scale, seed))
 
 
 def _as_numbers(X: Any) -> np.ndarray:
@@ -65,20 +71,19 @@ def stratified_folds(
 ) -> np.ndarray:
     """The fold in which each row is held out, (n,); -1 for rows that always train.
 
-    Rows are dealt out class by class in the order of `key` (see `row_keys`); rows of a class with
-    equal keys share a fold. Rows without a label (-1) or weight always train, and so does the only
-    distinct row of a class if `spare_single`.
+    Each class is cut into equal parts in the order of `key` (see `row_keys`); rows of a class with
+    equal keys share a fold. So a row that changes takes with it at most one other row at each cut.
+    Rows without a label (-1) or weight always train, and so does the only distinct row of a class
+    if `spare_single`.
     """
     fold = np.full(len(code), -1)
     usable = code >= 0 if weight is None else (code >= 0) & (weight > 0)
-    start = 0
-    for k in np.unique(code[code >= 0]):
-        in_class = np.flatnonzero((code == k) & usable)
+    for k in np.unique(code[usable]):
+        in_class = (code == k) & usable
         distinct, place = np.unique(key[in_class], return_inverse=True)
         if len(distinct) > spare_single:
-            # the next class goes on where this one stopped, so that folds are of equal size
-            fold[in_class] = (start + place) % n_folds
-            start += len(distinct)
+            # each class begins with another fold, so that folds are of about equal size
+            fold[in_class] = (place * n_folds // len(distinct) + k) % n_folds
     return fold
 
 
@@ -152,8 +157,7 @@ def draw_rows(data: TrainingData, seed: int, most_rows: int = MOST_ROWS) -> Samp
     drawn = data.rows.total(sample_block, seed, most, frame)
     order = np.argsort(drawn.key * drawn.weight, kind="stable")
     x, code, weight = (column[order] for column in (drawn.x, drawn.code, drawn.weight))
-    key = content_key(frame.inside(x), seed)
-    return SampledRows(x, code, _as_common(code, weight, most, data), key)
+    return SampledRows(x, code, _as_common(code, weight, most, data), row_keys(x, weight, seed))
 
 
 def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingData) -> np.ndarray:
