@@ -7,10 +7,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin, _fit_context
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import logsumexp, namespace, safe_log
 from ..em import Outcome
@@ -53,6 +53,7 @@ from ..training.prepare import (
     class_prior_for,
     encoded_rows,
     family_of,
+    given_array,
     given_weights,
     is_unlabeled,
     named_features,
@@ -84,7 +85,9 @@ CLOSED = 1e-8
 """Sharing at or below this is none."""
 
 
-class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClassifier):  # type: ignore[misc]
+class SharedKernelClassifier(  # type: ignore[misc]
+    CallbackSupportMixin, OneToOneFeatureMixin, TransformerMixin, DensityClassifier
+):
     r"""Class densities as mixtures of Gaussian kernels that classes may share.
 
     Each class is a mixture :math:`p(x|C_k) = \sum_j \pi_{jk}\, p(x|j)` over one common pool of
@@ -393,7 +396,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 settings = self._continued(settings, data)
                 selection = self._fitted.selection
             elif settings.has_auto:
-                settings, selection, interrupted = choose_settings(settings, data, self._report)
+                settings, selection, interrupted = choose_settings(settings, data, self.verbose)
             monitor = FitMonitor(self, X, y, sample_weight, self._as_if_stopped)
             fitted, run, dropped = fit_shared_kernel(data, settings, monitor)
             fitted, stopped = replace(fitted, selection=selection), False
@@ -493,7 +496,6 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 f"warm_start needs the {changed} of the previous fit; set warm_start=False to "
                 f"start anew."
             )
-        names = "owners", "means", "covariances", "mixing", "probabilities"
         auto_overlap, auto_sharing = is_auto(settings.overlap), is_auto(settings.sharing)
         return replace(
             settings,
@@ -502,7 +504,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             kernel_prior=before.kernel_prior if is_auto(self.kernel_prior) else self.kernel_prior,
             overlap=Overlap(before.overlap) if auto_overlap else settings.overlap,
             sharing=before.sharing_degree if auto_sharing else settings.sharing,
-            start=Start(**{name: getattr(before, name) for name in names}),
+            start=before.as_start(),
         )
 
     @classmethod
@@ -514,14 +516,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
 
     def _as_if_stopped(self, attributes: dict[str, Any]) -> dict[str, Any]:
         """The state of an estimator whose training stops now, for scikit-learn's callbacks."""
-        names = (f"{name}_" for name in ClassDensities.__dataclass_fields__)
-        network = ClassDensities(*(attributes[name] for name in names))
+        names = ClassDensities.__dataclass_fields__
+        network = ClassDensities(*(attributes[f"{name}_"] for name in names))
         record = FittedSharedKernel.of(network, attributes["columns_"], attributes["classes_"])
         return {"_fitted": record}
-
-    def _report(self, line: str) -> None:
-        if self.verbose:
-            print(f"auto: {line}")
 
     def split_by_class(
         self, X: Any, y: Any, sample_weight: Any = None, *, anchor: float = 100.0
@@ -764,18 +762,16 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         >>> print(model.predict_proba([[2.0]]).round(2))
         [[0.99 0.01]]
         """
-        numbers: dict[str, Any] = {"dtype": np.float64, "ensure_2d": False, "allow_nd": True}
-        means = check_array(means, dtype=np.float64, input_name="means")
-        covariances = check_array(covariances, **numbers, input_name="covariances")
-        mixing = check_array(mixing, dtype=np.float64, input_name="mixing")
-        prior = check_array(class_prior, **numbers, input_name="class_prior")
-        labels = np.asarray(classes)
+        means, labels = (
+            check_array(means, dtype=np.float64, input_name="means"),
+            np.asarray(classes),
+        )
+        covariances = given_array("covariances", covariances)
         family = family_of(covariances, means.shape, covariance_type)
         check_positive("covariances", covariances, family)
-        check_shape("mixing", mixing, (len(means), len(labels)))
-        check_shape("class_prior", prior, (len(labels),))
+        mixing = given_array("mixing", mixing, (len(means), len(labels)))
         check_columns("mixing", mixing)
-        check_columns("class_prior", prior[:, None])
+        prior = class_prior_for(class_prior, labels, np.empty(0))
         if not np.array_equal(np.unique(labels), labels):
             raise KernelpoolError(f"classes must be distinct and sorted; got {labels.tolist()}.")
         network = ClassDensities(family, means, covariances, mixing, prior, None)
@@ -810,26 +806,17 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         return SharedKernel(kernel, network.sharing), kernels, frame
 
     def _density(self, rows: Rows) -> RowFunction:
-        network, kernels, frame = self._network()
-        natural_params = network.kernel.natural_params(kernels, rows.eps)
-        width = sum(natural_params.weight.shape) + 2 * len(self.classes_)
-        volume = (frame.log_volume, np.log(frame.unit))
-        params = network, natural_params, self.mixing_, *volume
-        return RowFunction(rows.framed(frame, width), _log_density, params)
+        return average_density([self], rows)
 
     def _scores(self, rows: Rows) -> RowFunction:
         discriminative = self._fitted.discriminative
         if not discriminative:
             return self._joint(rows)
         _, _, frame = self._network()
-        members = []
-        for member in discriminative:
-            network, kernels, _ = member._network(frame)
-            natural_params = network.kernel.natural_params(kernels, rows.eps)
-            members.append((network, natural_params, member.mixing_, safe_log(member.class_prior_)))
-        width = max(members[0][1].weight.shape) + 2 * len(self.classes_)
-        params = tuple(members), self._log_prior_shift(), safe_log(self.class_prior_)
-        return RowFunction(rows.framed(frame, width), _average_log_proba, params)
+        members, framed = in_one_frame(discriminative, rows, frame)
+        log_priors = tuple(safe_log(member.class_prior_) for member in discriminative)
+        params = members, log_priors, self._log_prior_shift(), safe_log(self.class_prior_)
+        return RowFunction(framed, _average_log_proba, params)
 
     def _log_prior_shift(self) -> np.ndarray:
         """What other class priors than those of the training rows add to log P(C_k|x), (K,)."""
@@ -838,7 +825,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
 
     def _posterior(self, rows: Rows) -> RowFunction:
         density = self._density(rows)
-        network, natural_params, mixing, *_ = density.params
+        ((network, natural_params, mixing),) = density.params[0]
         params = natural_params, mixing, self.class_prior_
         return RowFunction(density.rows, network.kernel_posterior, params)
 
@@ -895,18 +882,18 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         """
         check_is_fitted(self)
         x = encoded_rows(self, X, dtype=np.float64)
-        codes = np.full(len(x), -1)
-        if y is not None:
-            codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
+        codes = None if y is None else class_codes(np.asarray(y), self.classes_, self.unlabeled)
+        columns, network = self.columns_, self._fitted
         if n_draws is None:
-            return self.columns_.decode(self._imputed(x, codes))
+            found = network.imputed(x, columns.levels, codes, n_jobs=self.n_jobs)
+            return columns.decode(found)
         rng = check_random_state(self.random_state if random_state is None else random_state)
-        draws = [
-            self._imputed(x, codes, rng.uniform(size=len(x)), rng.normal(size=x.shape))
-            for _ in range(n_draws)
-        ]
-        arrays = replace(self.columns_, frame=None)
-        return np.stack([arrays.decode(draw) for draw in draws])
+        arrays, draws = replace(columns, frame=None), []
+        for _ in range(n_draws):
+            drawn = rng.uniform(size=len(x)), rng.normal(size=x.shape)
+            found = network.imputed(x, columns.levels, codes, drawn, self.n_jobs)
+            draws.append(arrays.decode(found))
+        return np.stack(draws)
 
     def transform(self, X: Any) -> np.ndarray:
         """Impute missing cells as `impute` does, the class summed out: a step of a pipeline.
@@ -934,38 +921,6 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         0.8
         """
         return self.impute(X)
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the output of `transform`: those of the features.
-
-        Parameters
-        ----------
-        input_features : array-like of str or None, default=None
-            Names, where the model has none.
-
-        Returns
-        -------
-        names : ndarray of str
-        """
-        check_is_fitted(self)
-        return _check_feature_names_in(self, input_features)
-
-    def _imputed(
-        self,
-        x: np.ndarray,
-        codes: np.ndarray,
-        pick: np.ndarray | None = None,
-        noise: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Rows in NumPy with their missing cells imputed; see `SharedKernel.impute`."""
-        network, kernels, frame = self._network()
-        natural_params = network.kernel.natural_params(kernels, float(np.finfo(x.dtype).eps))
-        # the last column is for any class
-        log_share = safe_log(np.column_stack([self.mixing_, self.mixing_ @ self.class_prior_]))
-        rows = as_rows(x, np.arange(len(x)), n_jobs=self.n_jobs)
-        rows = rows.framed(frame, sum(natural_params.weight.shape))
-        imputed = rows.each(_impute, network, natural_params, log_share, codes, pick, noise)
-        return np.where(np.isnan(x), frame.outside(np.asarray(imputed)), x)
 
     def marginal(self, features: Sequence[Any]) -> "SharedKernelClassifier":
         """The model of some of the features: the others are integrated out.
@@ -1021,11 +976,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         categorical = any(self.columns_.levels)
         row = self.columns_.encode(_one_row(x))[0] if categorical else np.asarray(x, np.float64)
         check_shape("x", row, (self.n_features_in_,))
-        at = (
-            np.flatnonzero(~np.isnan(row)).tolist()
-            if given is None
-            else self._positions(given, "given")
-        )
+        at = np.flatnonzero(~np.isnan(row)).tolist()
+        at = at if given is None else self._positions(given, "given")
         rest = [i for i in range(self.n_features_in_) if i not in at]
         if not rest or not np.isfinite(row[at]).all():
             raise KernelpoolError(
@@ -1081,11 +1033,11 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         priors.
         """
         check_is_fitted(self)
-        n_kernels, n_classes = self.mixing_.shape
-        kernel = self._trained_network()[0].kernel
+        (n_kernels, n_classes), d = self.mixing_.shape, self.n_features_in_
+        kernel: Any = family_for(self.training_type_, np.zeros(d), self.columns_.levels)
         # a weight that learned sharing has all but closed is no longer free
         n_mixing = int((self._fitted.sharing > CLOSED).sum()) - n_classes
-        return kernel.n_parameters(n_kernels, self.n_features_in_) + n_mixing + n_classes - 1
+        return int(kernel.n_parameters(n_kernels, d)) + n_mixing + n_classes - 1
 
     @property
     def class_posterior_(self) -> np.ndarray:
@@ -1212,8 +1164,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 f"y contains labels that were not seen in fit: {sorted(map(str, unknown))[:5]}."
             )
         codes = class_codes(labels, self.classes_, self.unlabeled)
-        with np.errstate(divide="ignore"):
-            joint = np.asarray(self.log_density(X)) + np.log(self.class_prior_)
+        joint = np.asarray(self._joint(self._rows(X))())
         known = joint[np.arange(len(codes)), np.maximum(codes, 0)]
         by_row = np.where(codes < 0, np.logaddexp.reduce(joint, axis=1), known)
         return float(by_row.sum() if sample_weight is None else np.asarray(sample_weight) @ by_row)
@@ -1271,17 +1222,44 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         )
 
 
-def _log_density(
-    block: Block,
-    network: SharedKernel,
-    natural_params: NaturalParams,
-    mixing: Any,
-    log_volume: float,
-    log_unit: Any,
+Member = tuple[SharedKernel, NaturalParams, Any]
+"""A network, its kernels in the frame of all, and its mixing weights."""
+
+
+def in_one_frame(
+    models: Sequence[SharedKernelClassifier], rows: Rows, frame: Frame
+) -> tuple[tuple[Member, ...], Rows]:
+    """Networks with their kernels in a frame, and rows in it."""
+    members, width = [], 0
+    for model in models:
+        network, kernels, _ = model._network(frame)
+        natural_params = network.kernel.natural_params(kernels, rows.eps)
+        members.append((network, natural_params, model.mixing_))
+        width = max(width, sum(natural_params.weight.shape) + 2 * len(model.classes_))
+    return tuple(members), rows.framed(frame, width)
+
+
+def average_density(models: Sequence[SharedKernelClassifier], rows: Rows) -> RowFunction:
+    """log of the mean p(x|C_k) of some networks."""
+    _, _, frame = models[0]._network()
+    members, framed = in_one_frame(models, rows, frame)
+    params = members, frame.log_volume, np.log(frame.unit)
+    return RowFunction(framed, _average_log_density, params)
+
+
+def _average_log_density(
+    block: Block, members: tuple[Member, ...], log_volume: float, log_unit: Any
 ) -> Any:
-    return network.log_density(block, natural_params, mixing) - volume_of(
-        block, log_volume, log_unit
-    )
+    """Titsias & Likas 2001, (38): log of the mean of the networks' densities, (n, K), in the units
+    of the data.
+    """
+    parts = [network.log_density(block, *params) for network, *params in members]
+    found = parts[0]
+    if len(parts) > 1:
+        found = logsumexp(namespace(block.x).stack(parts), axis=0) - float(np.log(len(parts)))
+    # where cells are missing, the volume is that of the known ones, (n, 1)
+    missing = block.missing
+    return found - (log_volume if missing is None else (missing.observed @ log_unit)[:, None])
 
 
 def _one_row(x: Any) -> Any:
@@ -1291,30 +1269,12 @@ def _one_row(x: Any) -> Any:
     return x if hasattr(x, "shape") and len(x.shape) == 2 else np.asarray(x, dtype=object)[None, :]
 
 
-def _impute(
-    block: Block,
-    network: SharedKernel,
-    natural_params: NaturalParams,
-    log_share: Any,
-    codes: Any,
-    pick: Any,
-    noise: Any,
-) -> Any:
-    """Rows whose `y` are their positions, imputed."""
-    at = block.y
-    drawn = (None, None) if pick is None else (pick[at], noise[at, :])
-    return network.impute(block, natural_params, log_share[:, codes[at]], *drawn)
-
-
-def volume_of(block: Block, log_volume: float, log_unit: Any) -> Any:
-    """What the frame adds to log-densities: `log_volume`, or, where cells are missing, that of the
-    known ones, (n, 1).
-    """
-    return log_volume if block.missing is None else (block.missing.observed @ log_unit)[:, None]
-
-
 def _average_log_proba(
-    block: Block, members: tuple[Any, ...], log_prior_ratio: Any, log_prior: Any
+    block: Block,
+    members: tuple[Member, ...],
+    log_priors: tuple[Any, ...],
+    log_prior_ratio: Any,
+    log_prior: Any,
 ) -> Any:
     """The log of the mean P(C_k|x) of several networks, adjusted to other class priors, (n, K).
 
@@ -1323,8 +1283,8 @@ def _average_log_proba(
     """
     xp = namespace(block.x)
     log_proba = [
-        log_softmax(network.log_density(block, natural_params, mixing) + own_prior)
-        for network, natural_params, mixing, own_prior in members
+        log_softmax(network.log_density(block, *params) + own_prior)
+        for (network, *params), own_prior in zip(members, log_priors, strict=True)
     ]
     found = logsumexp(xp.stack(log_proba), axis=0) + log_prior_ratio
     if block.missing is None:

@@ -25,18 +25,13 @@ from ..inspection.describe import (
     sharing_name,
     training_text,
 )
-from ..kernels import NaturalParams
-from ..networks.shared_kernel import SharedKernel
 from ..rows import Block, Rows
 from ..tables.columns import Columns
 from ..text import plural
 from ..training.prepare import check_degree
 from ..training.shared_kernel import is_learned
 from .base import DensityClassifier, RowFunction
-from .shared_kernel import SharedKernelClassifier, volume_of
-
-Member = tuple[SharedKernel, NaturalParams, Array]
-"""A network, its kernels in the frame of all, and its mixing weights."""
+from .shared_kernel import Member, SharedKernelClassifier, average_density
 
 
 @dataclass(frozen=True)
@@ -205,22 +200,8 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
             converged=all(member.converged_ for member in members),
         )
 
-    def _networks(self, rows: Rows) -> tuple[list[Member], Any]:
-        """Every network with its kernels in one frame, and that frame."""
-        _, _, frame = self.estimators_[0]._network()
-        members: list[Member] = []
-        for member in self.estimators_:
-            network, kernels, _ = member._network(frame)
-            natural_params = network.kernel.natural_params(kernels, rows.eps)
-            members.append((network, natural_params, member.mixing_))
-        return members, frame
-
     def _density(self, rows: Rows) -> RowFunction:
-        members, frame = self._networks(rows)
-        width = max(sum(natural_params.weight.shape) for _, natural_params, _ in members)
-        framed = rows.framed(frame, width + 2 * len(self.classes_))
-        volume = (frame.log_volume, np.log(frame.unit))
-        return RowFunction(framed, _average_log_density, (tuple(members), *volume))
+        return average_density(self.estimators_, rows)
 
     def _posterior(self, rows: Rows) -> RowFunction:
         density = self._density(rows)
@@ -269,27 +250,16 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
         )
 
 
-def _average_log_density(
-    block: Block, members: tuple[Member, ...], log_volume: float, log_unit: Array
-) -> Array:
-    """(38): log of the mean of the networks' densities, (n, K)."""
-    parts = [
-        net.log_density(block, natural_params, mixing) for net, natural_params, mixing in members
-    ]
-    log_density = logsumexp(namespace(block.x).stack(parts), axis=0) - float(np.log(len(parts)))
-    return log_density - volume_of(block, log_volume, log_unit)
-
-
 def _joint_posterior(block: Block, members: tuple[Member, ...], class_prior: Array) -> Array:
     """P(network, kernel | x), (n, M of all networks)."""
     xp, log_prior = namespace(block.x), safe_log(class_prior)
     evidence = [
-        logsumexp(net.log_density(block, natural_params, mixing) + log_prior, axis=1)
-        for net, natural_params, mixing in members
+        logsumexp(network.log_density(block, *params) + log_prior, axis=1)
+        for network, *params in members
     ]
     share = shares_of(xp.stack(evidence), axis=0)  # (L, n)
     columns = [
-        net.kernel_posterior(block, natural_params, mixing, class_prior) * share[i, :][:, None]
-        for i, (net, natural_params, mixing) in enumerate(members)
+        network.kernel_posterior(block, natural_params, mixing, class_prior) * share[i, :][:, None]
+        for i, (network, natural_params, mixing) in enumerate(members)
     ]
     return xp.concat(columns, axis=1)

@@ -10,7 +10,7 @@ fold, and on the others only if it is not behind the best there by more than a s
 race, after Maron & Moore, "Hoeffding races", NIPS 1993).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -76,7 +76,7 @@ class Candidate(NamedTuple):
 
 
 def choose_settings(
-    settings: Settings, data: TrainingData, report: Callable[[str], None]
+    settings: Settings, data: TrainingData, verbose: int
 ) -> tuple[Settings, dict[str, np.ndarray], bool]:
     """The settings with nothing "auto" left, a table of what was tried, and whether the search was
     interrupted.
@@ -91,7 +91,7 @@ def choose_settings(
             f"n_kernels='auto' and covariance_type='auto' take no {given[0]}; leave it out, or "
             "give a number and a type."
         )
-    search, interrupted = _Search(settings, data, report), False
+    search, interrupted = _Search(settings, data, verbose), False
     try:
         search.run()
     except KeyboardInterrupt:
@@ -107,10 +107,8 @@ class _Search:
     behind there, on all.
     """
 
-    def __init__(
-        self, settings: Settings, data: TrainingData, report: Callable[[str], None]
-    ) -> None:
-        self.settings, self.data, self.report = settings, data, report
+    def __init__(self, settings: Settings, data: TrainingData, verbose: int) -> None:
+        self.settings, self.data, self.verbose = settings, data, verbose
         self.rows = draw_rows(data, settings.seed, MOST_ROWS)
         _, code, weight, key = self.rows
         n_folds = 5 if data.weight < 600 else 3  # enough must be held out to compare networks
@@ -229,7 +227,9 @@ class _Search:
         loss = held_out_loss(found[known], self.rows.code[known], self.rows.weight[known])
         self.log_joint[candidate] = found
         self.losses.setdefault(candidate, []).append(loss)
-        self.report(f"{candidate}: loss {loss.mean(loss.tempered):.4f}, {len(folds)} folds more")
+        if self.verbose:
+            mean = loss.mean(loss.tempered)
+            print(f"auto: {candidate}: loss {mean:.4f}, {len(folds)} folds more")
 
     def _tempered(self, candidate: Candidate) -> float:
         loss = self.losses[candidate][-1]

@@ -49,7 +49,6 @@ from ..errors import KernelpoolError
 from ..lbfgs import maximize
 from ..networks.shared_kernel import Params, SharedKernel
 from ..rows import Block, Frame, Rows, as_rows, one_blas_thread, with_missing
-from ..starts import Start
 from ..starts.sample import MOST_ROWS, Sample, content_key
 from .cross_fit import Selection, cross_fit
 from .folds import SampledRows, draw_rows, fold_data, stratified_folds
@@ -168,11 +167,10 @@ def fit_discriminative(
 
 def _from_network(network: FittedSharedKernel, settings: Settings, n_sweeps: int) -> Settings:
     """Settings that start from a network, for some sweeps."""
-    names = "owners", "means", "covariances", "mixing", "probabilities"
     return replace(
         settings,
         n_kernels=None,
-        start=Start(**{name: getattr(network, name) for name in names}),
+        start=network.as_start(),
         sharing=network.sharing,
         max_iter=min(settings.max_iter, n_sweeps),
     )

@@ -11,15 +11,12 @@ the same quantile.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from ..arrays import safe_log
-from ..networks.shared_kernel import SharedKernel
-from ..rows import Block, as_rows
+from ..rows import as_rows
 from ..starts.sample import content_key, sample_rows
 from ..tables.columns import Columns
 from .prepare import surveyed
@@ -49,20 +46,7 @@ class ImputationMixture(ClassDensities):
 
     def draw(self, x: np.ndarray, uniform: np.ndarray) -> np.ndarray:
         """Encoded rows (n, d) whose missing cells are drawn by numbers in (0, 1), (n, 1 + d)."""
-        kernel, kernels, frame = self.in_frame(self.levels)
-        params = kernel.natural_params(kernels, float(np.finfo(np.float64).eps))
-        rows = as_rows(x, np.arange(len(x))).framed(frame, sum(params.weight.shape))
-        network = SharedKernel(kernel, np.ones((len(self.means), 1)))
-        log_share = safe_log(self.mixing @ self.class_prior)[:, None]
-        drawn = rows.each(_drawn, network, params, log_share, uniform[:, 0], ndtri(uniform[:, 1:]))
-        return np.where(np.isnan(x), frame.outside(np.asarray(drawn)), x)
-
-
-def _drawn(
-    block: Block, network: SharedKernel, params: Any, log_share: Any, pick: Any, noise: Any
-) -> Any:
-    """Rows whose `y` are their positions, with their missing cells drawn."""
-    return network.impute(block, params, log_share, pick[block.y], noise[block.y, :])
+        return self.imputed(x, self.levels, drawn=(uniform[:, 0], ndtri(uniform[:, 1:])))
 
 
 def imputation_mixture(
@@ -118,7 +102,7 @@ def imputed(mixture: ImputationMixture, x: np.ndarray) -> np.ndarray:
     if not incomplete.any():
         return x
     some, out = x[incomplete], x.copy()
-    *_, frame = mixture.in_frame(mixture.levels)
+    _, _, frame = mixture.in_frame(mixture.levels)
     key = content_key(frame.inside(some), 0)[:, None] * 2.0**20
     uniform = np.column_stack([content_key(key, i) for i in range(1 + x.shape[1])])
     out[incomplete] = mixture.draw(some, uniform)

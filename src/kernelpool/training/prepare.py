@@ -775,10 +775,7 @@ def class_prior_for(given: Any, classes: np.ndarray, shares: np.ndarray) -> np.n
             )
         return np.full(len(classes), 1 / len(classes))
     if not isinstance(given, Mapping):
-        prior = np.asarray(
-            check_array(given, dtype=np.float64, ensure_2d=False, input_name="class_prior")
-        )
-        check_shape("class_prior", prior, classes.shape)
+        prior = given_array("class_prior", given, classes.shape)
         check_columns("class_prior", prior[:, None])
         return prior
     labels = classes.tolist()
@@ -798,6 +795,15 @@ def class_prior_for(given: Any, classes: np.ndarray, shares: np.ndarray) -> np.n
     if not named.all() and rest.sum() > 0:
         prior = prior + max(left, 0.0) * rest / rest.sum()
     return np.asarray(prior / prior.sum())
+
+
+def given_array(name: str, given: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """Finite numbers in float64, of a shape if one is expected."""
+    checks: dict[str, Any] = {"dtype": np.float64, "ensure_2d": False, "allow_nd": True}
+    array = np.asarray(check_array(given, **checks, input_name=name))
+    if shape is not None:
+        check_shape(name, array, shape)
+    return array
 
 
 def check_shape(name: str, array: np.ndarray, shape: tuple[int, ...]) -> None:

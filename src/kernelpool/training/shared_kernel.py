@@ -6,17 +6,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
-from ..arrays import match_array, to_numpy
+from ..arrays import match_array, safe_log, to_numpy
 from ..em import Fit, Outcome, Squarem, Stop, best_of, em
 from ..errors import KernelpoolError
-from ..kernels import FAMILIES, Kernels, family_for
+from ..kernels import FAMILIES, Kernels, NaturalParams, family_for
 from ..networks.hierarchical import split
 from ..networks.learned_sharing import Learned, LearnedSharing, init_sharing
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
 from ..penalties import Anchor, CategoryPrior, Conjugate, NoPenalty, Overlap, Penalty
-from ..rows import Frame, Rows, as_rows, max_abs_value, one_blas_thread
+from ..rows import Block, Frame, Rows, as_rows, max_abs_value, one_blas_thread
 from ..starts import (
     METHODS,
     ClassSample,
@@ -33,9 +32,10 @@ from .prepare import (
     TrainingData,
     check_columns,
     check_positive,
-    check_shape,
     class_prior_for,
     feature_name,
+    feature_scale,
+    given_array,
     label_name,
 )
 
@@ -177,15 +177,10 @@ def frame_of(
     Families that are closed under scaling features one by one get a unit for each; the spherical
     one a common unit, unless features are to be standardized. Codes of categories stay as they are.
     """
-    numbers = np.array(levels or [0] * len(mean)) == 0
-    known = variance[numbers & (variance > 0)]
-    positive = np.where(variance > 0, variance, known.mean() if len(known) else 1.0)
-    if not (FAMILIES[name].equivariant or standardize):
-        unit = np.sqrt(np.full_like(positive, positive[numbers].mean()))
-    else:
-        unit = np.sqrt(positive)
-    origin, unit = np.where(numbers, mean, 0.0), np.where(numbers, unit, 1.0)
-    return Frame(origin, unit), np.where(numbers, positive / unit**2, 1.0)
+    numbers, unit = np.array(levels or [0] * len(mean)) == 0, np.ones(len(mean))
+    unit[numbers] = feature_scale(variance[numbers], FAMILIES[name].equivariant or standardize)
+    in_frame = np.where(numbers & (variance > 0), variance / unit**2, 1.0)
+    return Frame(np.where(numbers, mean, 0.0), unit), in_frame
 
 
 @dataclass(frozen=True)
@@ -223,6 +218,42 @@ class ClassDensities:
             frame, _ = frame_of(self.covariance_type, origin, variance, levels)
         return kernel, kernel.into(kernels, frame), frame
 
+    def imputed(
+        self,
+        x: np.ndarray,
+        levels: tuple[int, ...],
+        codes: np.ndarray | None = None,
+        drawn: tuple[np.ndarray, np.ndarray] | None = None,
+        n_jobs: int | None = None,
+    ) -> np.ndarray:
+        """Encoded rows (n, d) with their missing cells imputed: of classes `codes`, -1 for any; as
+        expected, or `drawn` by `pick` and `noise` (see `SharedKernel.impute`).
+        """
+        kernel, kernels, frame = self.in_frame(levels)
+        natural_params = kernel.natural_params(kernels, float(np.finfo(x.dtype).eps))
+        # the last column is for any class
+        log_share = safe_log(np.column_stack([self.mixing, self.mixing @ self.class_prior]))
+        rows = as_rows(x, np.arange(len(x)), n_jobs=n_jobs)
+        rows = rows.framed(frame, sum(natural_params.weight.shape))
+        codes = np.full(len(x), -1) if codes is None else codes
+        network = SharedKernel(kernel, np.ones_like(self.mixing))
+        found = rows.each(_impute, network, natural_params, log_share, codes, drawn)
+        return np.where(np.isnan(x), frame.outside(np.asarray(found)), x)
+
+
+def _impute(
+    block: Block,
+    network: SharedKernel,
+    natural_params: NaturalParams,
+    log_share: Any,
+    codes: Any,
+    drawn: Any,
+) -> Any:
+    """Rows whose `y` are their positions, imputed."""
+    at = block.y
+    pick, noise = (None, None) if drawn is None else (drawn[0][at], drawn[1][at, :])
+    return network.impute(block, natural_params, log_share[:, codes[at]], pick, noise)
+
 
 @dataclass(frozen=True)
 class FittedSharedKernel(ClassDensities):
@@ -254,6 +285,11 @@ class FittedSharedKernel(ClassDensities):
     class_shares: np.ndarray | None = None
     validation_log_proba: np.ndarray | None = None
     stream: Any = None
+
+    def as_start(self) -> Start:
+        """A start from here."""
+        names = "owners", "means", "covariances", "mixing", "probabilities"
+        return Start(**{name: getattr(self, name) for name in names})
 
     @classmethod
     def of(
@@ -343,15 +379,15 @@ class MixtureTraining:
         network: Any = self._network(sharing, penalty)
         if isinstance(start, Learned):
             network = LearnedSharing(self.kernel, network.penalty)
-        accelerated, move = self.settings.training.acceleration, None
-        if self.settings.empty_kernels == "move":
-            move = self._mover(network, owners)
-        accelerator = Squarem(network.coordinates, network.at) if accelerated else None
-        options = {"accelerator": accelerator, "repair": move, "on_sweep": on_sweep}
-        return self._em(network, start, self.stop, **options)
+        accelerated = self.settings.training.acceleration is not None
+        move = self._mover(network, owners) if self.settings.empty_kernels == "move" else None
+        return self._em(network, start, self.stop, accelerated, repair=move, on_sweep=on_sweep)
 
-    def _em(self, network: Any, start: Params, stop: Stop, **options: Any) -> Fit[Params]:
+    def _em(
+        self, network: Any, start: Params, stop: Stop, accelerated: bool = True, **options: Any
+    ) -> Fit[Params]:
         rows = self._rows_for(network)
+        options["accelerator"] = Squarem(network.coordinates, network.at) if accelerated else None
         with one_blas_thread():
             return em(lambda params: network.sweep(rows, params), start, stop, **options)
 
@@ -385,14 +421,10 @@ class MixtureTraining:
         return match_array(weight, like=self.rows.backend)
 
     def _mover(self, network: Any, owners: np.ndarray) -> Callable[[Params], Params | None]:
-        rows, class_weight, row_weight = (
-            self._rows_for(network),
-            self._class_weight(),
-            self.data.row_weight,
-        )
+        rows, class_weight = self._rows_for(network), self._class_weight()
 
         def move(params: Params) -> Params | None:
-            lost = network.empty_kernels(params, class_weight, row_weight)
+            lost = network.empty_kernels(params, class_weight, self.data.row_weight)
             # a class without weight has no row that a kernel could be moved to
             lost = [j for j in lost if float(class_weight[int(owners[j])]) > 0]
             if not lost:
@@ -409,19 +441,13 @@ class MixtureTraining:
     @cached_property
     def owners(self) -> np.ndarray:
         """The class code of each kernel, (M,)."""
-        start, classes, (means, covariances) = (
-            self.settings.start,
-            self.data.classes,
-            self._given_kernels,
-        )
-        n_kernels = self.settings.n_total if means is None else len(means)
-        if start.owners is None:
-            given = means is not None or covariances is not None
-            several = hasattr(self.settings.n_kernels, "__len__")
-            wanted = n_kernels if given and not several else self.settings.n_kernels
+        settings, classes, means = self.settings, self.data.classes, self._given_kernels[0]
+        n_kernels = settings.n_total if means is None else len(means)
+        if settings.start.owners is None:
+            wanted = n_kernels if settings.n_kernels is None else settings.n_kernels
             counts = self.counts(wanted, self._samples)
             return np.repeat(np.arange(len(counts)), counts)
-        labels = np.asarray(start.owners)
+        labels = np.asarray(settings.start.owners)
         if labels.ndim != 1 or (n_kernels is not None and len(labels) != n_kernels):
             raise KernelpoolError(
                 f"owners must have shape ({n_kernels or 'n_kernels'},); got {labels.shape}."
@@ -440,18 +466,14 @@ class MixtureTraining:
     @cached_property
     def sharing(self) -> np.ndarray:
         """The table of sharing, (M, K); all open where it is to be learned."""
-        sharing, classes, shape = (
-            self.settings.sharing,
-            self.data.classes,
-            (len(self.owners), len(self.data.classes)),
-        )
+        sharing, classes = self.settings.sharing, self.data.classes
+        shape = len(self.owners), len(classes)
         if is_learned(sharing):
             return np.ones(shape)
         if not hasattr(sharing, "__len__"):
             table = np.asarray(sharing_table(self.owners, float(sharing), len(classes)))
         else:
-            table = check_array(sharing, dtype=np.float64, input_name="sharing")
-            check_shape("sharing", table, shape)
+            table = given_array("sharing", sharing, shape)
             if table.min() < 0 or table.max() > 1:
                 raise KernelpoolError(
                     f"sharing must lie in [0, 1]; got values from {table.min():.3g} to "
@@ -542,30 +564,25 @@ class MixtureTraining:
         start.
         """
         mixing, kernels = self._given_mixing(sharing), self._kernels()
-        if self.settings.start.method == "mixtures" and mixing is None:
-            start = self._opened(self._separate_mixtures(kernels), sharing)
-        else:
-            start = self.start(kernels, uniform_mixing(sharing) if mixing is None else mixing)
+        separate = self.settings.start.method == "mixtures" and mixing is None
+        start = self.start(kernels, uniform_mixing(sharing) if mixing is None else mixing)
+        start = self._separate_mixtures(kernels, sharing) if separate else start
         return init_sharing(start) if is_learned(self.settings.sharing) else start
 
-    def _separate_mixtures(self, kernels: Kernels) -> Params:
-        """A mixture for each class by itself, for the sharing to be opened afterwards."""
+    def _separate_mixtures(self, kernels: Kernels, sharing: np.ndarray) -> Params:
+        """A mixture for each class by itself; then classes may use each other's kernels."""
         alone = sharing_table(self.owners, 0.0, len(self.data.classes))
-        network, start = self._network(alone), self.start(kernels, uniform_mixing(alone))
+        start = self.start(kernels, uniform_mixing(alone))
         loose = replace(self.stop, tol=max(self.stop.tol, 1e-4))
-        squarem = Squarem(network.coordinates, network.at)
-        return self._em(network, start, loose, accelerator=squarem).params
-
-    def _opened(self, params: Params, sharing: np.ndarray) -> Params:
-        """Separate mixtures whose classes may use each other's kernels."""
+        params = self._em(self._network(alone), start, loose).params
         mixing = to_numpy(params.mixing)
-        if not (sharing * (mixing == 0)).any():
-            return params
-        return replace(params, mixing=match_array(opened(mixing, sharing), like=self.rows.backend))
+        if (sharing * (mixing == 0)).any():
+            mixing = opened(mixing, sharing)
+        return replace(params, mixing=match_array(mixing, like=self.rows.backend))
 
     def _kernels(self) -> Kernels:
         """Kernels of one start, in the frame: those given, the others placed."""
-        (means, covariances), frame, owners = self._given_kernels, self.frame, self.owners
+        (means, covariances), owners = self._given_kernels, self.owners
         if means is not None and covariances is not None:
             return self.in_frame(means, covariances, self.settings.start.probabilities)
         method = "random" if self.settings.start.method == "random" else "kmeans"
@@ -575,15 +592,14 @@ class MixtureTraining:
         first = self.host_kernel.take(first, order)
         if means is None and covariances is None:
             return first
-        away = 0.0 if means is None else (means - frame.origin) / frame.unit
-        farthest = float(np.abs(away).max(initial=0.0))
+        outside = self._outside(first)
+        means = outside[0] if means is None else means
+        farthest = float(np.abs(self.frame.inside(means)).max())
         if not farthest <= max_abs_value(self.rows.eps):
             raise KernelpoolError(
                 f"means of Start must lie near the rows; one lies {farthest:.0e} standard "
                 f"deviations from their mean."
             )
-        outside = self._outside(first)
-        means = outside[0] if means is None else means
         covariances = outside[1] if covariances is None else covariances
         return self.in_frame(means, covariances, getattr(first, "probability", None))
 
@@ -594,29 +610,18 @@ class MixtureTraining:
         family, n = settings.type_in_data_units, settings.n_total
         means, covariances = settings.start.means, settings.start.covariances
         if means is not None:
-            means = check_array(means, dtype=np.float64, input_name="means of Start")
-            check_shape("means of Start", means, (len(means) if n is None else n, d))
-            n = len(means)
+            n = len(means) if n is None else n
+            means = given_array("means of Start", means, (n, d))
         if covariances is not None:
-            covariances = check_array(
-                covariances,
-                dtype=np.float64,
-                ensure_2d=False,
-                allow_nd=True,
-                input_name="covariances of Start",
-            )
-            if n is not None:
-                check_shape("covariances of Start", covariances, FAMILIES[family].shape(n, d))
+            shape = None if n is None else FAMILIES[family].shape(n, d)
+            covariances = given_array("covariances of Start", covariances, shape)
             check_positive("covariances of Start", covariances, family)
         return means, covariances
 
     def _given_mixing(self, sharing: np.ndarray) -> np.ndarray | None:
         if self.settings.start.mixing is None:
             return None
-        mixing = check_array(
-            self.settings.start.mixing, dtype=np.float64, input_name="mixing of Start"
-        )
-        check_shape("mixing of Start", mixing, sharing.shape)
+        mixing = given_array("mixing of Start", self.settings.start.mixing, sharing.shape)
         check_columns("mixing of Start", mixing)
         mixing = mixing * (sharing > 0)
         if not (mixing.sum(axis=0) > 0).all():
@@ -712,16 +717,9 @@ class MixtureTraining:
         """The arguments of `FitMonitor.fitting`."""
 
         def parameters(params: Params) -> dict[str, Any]:
-            network = vars(self.in_data_units(params))
-            names = "means", "covariances", "mixing", "probabilities"
-            return {f"{name}_": network[name] for name in names}
+            return {f"{name}_": array for name, array in vars(self.in_data_units(params)).items()}
 
-        constants = {
-            "classes_": self.data.classes,
-            "class_prior_": self.class_prior,
-            "covariance_type_": self.settings.type_in_data_units,
-            "columns_": self.data.columns,
-        }
+        constants = {"classes_": self.data.classes, "columns_": self.data.columns}
         log_volume = self.data.log_volume(self.frame)
         return {"parameters": parameters, "constants": constants, "log_volume": log_volume}
 
