@@ -123,3 +123,12 @@ def test_squarem_reaches_a_linear_fixed_point_at_once():
 def test_best_of():
     fits = [em(towards(1.0), x, Stop(1, 0)) for x in (0.0, 0.9, 0.5)]
     assert best_of(fits) is fits[1]
+
+
+def test_a_proposal_that_gains_little_does_not_end_the_run():
+    class Short(Leap):
+        def propose(self, params, better):
+            return params + 1e-9
+
+    fit = em(towards(3.0), 0.0, Stop(200, 1e-6), accelerator=Short(None))
+    assert fit.params == pytest.approx(3, abs=1e-2)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
@@ -182,3 +183,11 @@ def test_a_calibrated_classifier_from_stored_scores():
         error=0.2,
     )
     np.testing.assert_array_equal(stored.p_values(x), fitted.p_values(x))
+
+
+def test_ties_count_for_the_class():
+    """With one probability for all rows, a class that is as frequent as the error allows stays."""
+    x, y = np.zeros((50, 1)), np.arange(50) % 5 == 0
+    model = ConformalClassifier(DummyClassifier().fit(x, y), conformity="probability").fit(x, y)
+    np.testing.assert_allclose(model.p_values(x[:1]), [[1.0, 11 / 51]])
+    assert model.predict_set(x)[np.arange(50), y.astype(int)].all()

@@ -110,6 +110,7 @@ def test_sampled_shapley_values_are_within_their_error_of_the_exact_ones():
     sampled, error, _ = shapley_parts(value, 8, np.random.RandomState(0), max_sets=200)
     assert not none.any()
     assert (np.abs(sampled - exact) < 4.5 * error).all()
+    assert ((sampled - exact) / error).std() == pytest.approx(1, abs=0.5)
     for parts in (sampled, exact):
         np.testing.assert_allclose(parts.sum(axis=0), table[-1] - table[0])
 

@@ -124,3 +124,15 @@ def test_what_leaves_rows_out_by_itself_is_trained_once():
     np.testing.assert_allclose(
         fit.held_out["near"], network.estimator.leave_one_out_log_proba(), atol=1e-12
     )
+
+
+def test_rows_are_not_scored_by_what_they_have_selected():
+    class Selective(DummyClassifier):
+        """Has predictions for its validation rows from settings that others of them select."""
+
+        def fit(self, X, y, X_val=None, y_val=None):
+            self.validation_log_proba_ = np.log(np.full((len(X_val), 3), 1 / 3))
+            return super().fit(X, y)
+
+    fit = fitted(("selective", Selective(strategy="most_frequent"), "table"))
+    np.testing.assert_allclose(np.exp(fit.held_out["selective"]), 1 / 3)
