@@ -106,7 +106,7 @@ class Unit(Kernel):
     def take(self, kernels, index):
         return Centers(namespace(kernels.center).take(kernels.center, index, axis=0))
 
-    def move(self, kernels, to, *, reset=False):
+    def move(self, kernels, to):
         center = namespace(kernels.center).asarray(kernels.center, copy=True)
         for j, row in to.items():
             center[j, :] = row

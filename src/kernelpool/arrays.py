@@ -24,7 +24,6 @@ from array_api_compat import device as device
 from array_api_compat import is_numpy_array as is_numpy_array
 from array_api_compat import is_writeable_array as is_writeable_array
 from numpy.lib.stride_tricks import as_strided
-from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dtrtri
 from scipy.special import ndtr
 
@@ -404,14 +403,6 @@ def multiply_pairs_into(out: Array, x: Array) -> None:
         multiply_into(out[whole * d :, :], x[: d // 2, :], x[d // 2 :, :])
 
 
-def sum_squares_into(out: Array, x: Array) -> None:
-    """The squared length of each column of `x` (d, n), (1, n)."""
-    if is_numpy_array(out):
-        np.add.reduce(x * x, axis=0, out=out[0])
-    else:
-        out[...] = namespace(x).sum(x * x, axis=0, keepdims=True)
-
-
 def safe_log(p: Array) -> Array:
     """log p with log 0 = -inf and no warning: a probability of zero is a statement, not an
     accident.
@@ -713,11 +704,6 @@ def normal_cdf(a: Array) -> Array:
     return match_array(namespace(a).asarray(ndtr(to_numpy(a))), like=a)
 
 
-def exp_in_place(a: Array) -> Array:
-    """exp(a), in the memory of `a` where its library can."""
-    return np.exp(a, out=a) if is_numpy_array(a) else namespace(a).exp(a)
-
-
 def shares_of(log_terms: Array, axis: int) -> Array:
     """exp(log_terms) made to sum to one along an axis, exactly: at -1e17 a logarithm of the sum
     would be rounded away.
@@ -793,14 +779,6 @@ def with_diagonal(a: Array, diagonal: Array) -> Array:
     """Matrices (..., d, d) with another diagonal, (..., d)."""
     one = namespace(a).eye(a.shape[-1], dtype=a.dtype, device=device(a))
     return a * (1 - one) + diagonal[..., None] * one
-
-
-def solve_factored(factor: Array, b: Array) -> Array:
-    """(L L')^-1 b from a lower Cholesky factor L (d, d)."""
-    if is_numpy_array(factor):
-        return cho_solve((factor, True), b, check_finite=False)
-    inverse = inverse_of_lower(factor)
-    return inverse.T @ (inverse @ b)
 
 
 def inverse_of_lower(factor: Array, *, overwrite: bool = False) -> Array:

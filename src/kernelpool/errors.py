@@ -4,7 +4,6 @@
 
     ValueError
       KernelpoolError           what was expected, what was found, what to do
-        ClusterLostError        a Dask cluster that went away in the middle of a fit
         CollapsedKernelError    a kernel has no width left and no floor to stand on
         MissingDatasetError     a data set that is nowhere to be found
         ModelFileError          a model that cannot be written, or a file that is not what it claims to be
@@ -43,20 +42,6 @@ class CollapsedKernelError(KernelpoolError):
 
     def __reduce__(self) -> tuple[type, tuple[int, int, float]]:
         return type(self), (self.kernel, self.feature, self.variance)
-
-
-class ClusterLostError(KernelpoolError):
-    """A Dask cluster that went away in the middle of a fit."""
-
-    def __init__(self, how: str) -> None:
-        self.how = how
-        super().__init__(
-            f"The Dask cluster was lost while rows were summed ({how}). "
-            f"Connect to one and fit again."
-        )
-
-    def __reduce__(self) -> tuple[type, tuple[str]]:
-        return type(self), (self.how,)
 
 
 class MissingDatasetError(KernelpoolError):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from .arrays import Array
 from .em import Outcome
@@ -58,41 +58,27 @@ def maximize(
     `on_step(point, objective)` is told of the start and of every step; True ends the search there.
     An exception that is not an interruption passes through.
     """
-    seen: dict[str, Any] = {"point": start, "objective": -float("inf")}
+    best: dict[str, Any] = {"x": start, "fun": float("inf")}
     history: list[float] = []
-    evaluated: list[tuple[Array, float, Array]] = []  # the last two
 
     def descend(point: Array) -> tuple[float, Array]:
-        if evaluated and (evaluated[-1][0] == point).all():  # SciPy asks for the start once more
-            _, value, gradient = evaluated[-1]
-        else:
-            gradient, value = objective(point)
-            evaluated[:] = [*evaluated[-1:], (point.copy(), value, gradient)]
-        if value > seen["objective"]:
-            seen.update(point=point.copy(), objective=value)
-        return (-value if value == value else float("inf")), -gradient
+        gradient, value = objective(point)
+        loss = -value if value == value else float("inf")
+        if loss < best["fun"]:
+            best.update(x=point.copy(), fun=loss)
+        if not history:
+            step(OptimizeResult(x=point, fun=loss))
+        return loss, -gradient
 
-    def step(point: Array) -> None:
-        value = next(
-            (v for p, v, _ in reversed(evaluated) if (p == point).all()), float(seen["objective"])
-        )
+    def step(intermediate_result: Any) -> None:
+        value = -float(intermediate_result.fun)
         history.append(value)
-        if on_step is not None and on_step(point, value):
+        if on_step is not None and on_step(intermediate_result.x.copy(), value):
             raise _Ended
 
-    outcome = Outcome.MAX_ITER
     try:
-        value = -descend(start)[0]
-        history.append(value)
-        if on_step is not None and on_step(start, value):
-            raise _Ended
-        options = {
-            "maxiter": max_iter,
-            "maxcor": memory,
-            "ftol": tol,
-            "gtol": gradient_tol,
-            "maxfun": 20 * max_iter + 20,
-        }
+        limits = {"maxiter": max_iter, "maxfun": 20 * max_iter + 20, "maxcor": memory}
+        options = {**limits, "ftol": tol, "gtol": gradient_tol}
         found = minimize(
             descend,
             start,
@@ -102,15 +88,12 @@ def maximize(
             callback=step,
             options=options,
         )
-        outcome = (
-            Outcome.CONVERGED if len(history) - 1 < max_iter or found.success else Outcome.MAX_ITER
-        )
+        settled = len(history) - 1 < max_iter or found.success
+        outcome = Outcome.CONVERGED if settled else Outcome.MAX_ITER
     except _Ended:
         outcome = Outcome.STOPPED
     except KeyboardInterrupt:
         if not history:
             raise
         outcome = Outcome.INTERRUPTED
-    return Maximum(
-        seen["point"], float(seen["objective"]), max(len(history) - 1, 0), outcome, tuple(history)
-    )
+    return Maximum(best["x"], -float(best["fun"]), len(history) - 1, outcome, tuple(history))

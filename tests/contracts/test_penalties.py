@@ -17,7 +17,6 @@ import pytest
 
 import kernelpool.penalties
 from kernelpool.em import Outcome, Squarem, Stop, em
-from kernelpool.errors import KernelpoolError
 from kernelpool.kernels import FAMILIES, Kernels, Moments
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.penalties import (
@@ -257,32 +256,6 @@ def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
             assert (
                 abs(along(1e-4, towards, wider) - along(-1e-4, towards, wider)) < 1e-7
             )  # level, too
-
-
-@every_penalty
-def test_gradients_are_slopes_of_the_term(cls, family):
-    """By central differences in the family's coordinates; a penalty that cannot have one says
-    so.
-    """
-    kernel, kernels = FAMILIES[family](np.full(D, 1e-9)), some_kernels(family)
-    vector, step = kernel.coordinates(kernels), 1e-5
-    for penalty in forms_of(cls, family):
-        if penalty.by_class:
-            with pytest.raises(KernelpoolError, match="has no gradient"):
-                penalty.gradient(kernel, kernels)
-            continue
-        ends = [
-            [kernel.at(vector + sign * step * e, kernels) for sign in (1, -1)]
-            for e in np.eye(len(vector))
-        ]
-        slope = [
-            (penalty.objective(kernel, a, None) - penalty.objective(kernel, b, None)) / (2 * step)
-            for a, b in ends
-        ]
-        found_ = penalty.gradient(kernel, kernels) + np.zeros(len(vector))
-        np.testing.assert_allclose(
-            found_, slope, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(slope).max())
-        )
 
 
 @every_penalty

@@ -25,7 +25,8 @@ def test_log_density_is_scipys(kernel, family, given_start, blobs):
     np.testing.assert_allclose(
         kernel.log_density(kernel.natural_params(kernels, EPS), x), expected, rtol=1e-10
     )
-    exact = FAMILIES[family](np.zeros(3), guard=-1.0)
+    exact = FAMILIES[family](np.zeros(3))
+    exact.guard = -1.0
     natural_params = exact.natural_params(kernels, EPS)
     assert natural_params.guarded == tuple(range(6))
     np.testing.assert_allclose(exact.log_density(natural_params, x), expected, rtol=1e-12)
@@ -49,9 +50,9 @@ def test_guarded_and_plain_moments_agree(family, blobs, given_start, dtype):
     rows = ArrayRows(x.astype(dtype), y, frame=Frame(np.zeros(3, dtype), np.ones(3, dtype)))
     params = Params(Kernels(mean, covariance), mixing, np.full(3, 1 / 3))
     always, never = (
-        SharedKernel(FAMILIES[family](np.full(3, 1e-6), guard=guard), np.ones((6, 3)))
-        for guard in (0.0, np.inf)
+        SharedKernel(FAMILIES[family](np.full(3, 1e-6)), np.ones((6, 3))) for _ in range(2)
     )
+    always.kernel.guard, never.kernel.guard = 0.0, np.inf
     assert always.e_step_params(params, rows.eps).natural_params.guarded == tuple(range(6))
     assert never.e_step_params(params, rows.eps).natural_params.guarded == ()
     (a, value_a), (b, value_b) = always.sweep(rows, params), never.sweep(rows, params)

@@ -56,7 +56,8 @@ def test_densities_and_moments_are_those_of_the_textbook(family, guard):
     """Row by row, with the conditional mean and covariance of the missing cells given the
     others.
     """
-    kernel = family(np.full(D, 1e-9), guard)
+    kernel = family(np.full(D, 1e-9))
+    kernel.guard = guard
     kernels = some_kernels(kernel, M, D)
     natural_params = kernel.natural_params(kernels, EPS)
     assert bool(natural_params.guarded) == (guard is not None)

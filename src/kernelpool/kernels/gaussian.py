@@ -127,14 +127,13 @@ class Gaussian(Kernel):
     matrices: ClassVar[bool] = False
     """Whether covariances are whole matrices, (..., d, d), and not variances alone."""
 
-    def __init__(self, floor: Array, guard: float | None = None) -> None:
+    guard: float | None = None
+    """Relative loss of variance at which a kernel is guarded; None chooses by the type of the rows."""
+
+    def __init__(self, floor: Array) -> None:
         self.floor = floor
         """Smallest variance along each feature, (d,), in the frame; zero leaves kernels as the rows
         shape them.
-        """
-        self.guard = guard
-        """Relative loss of variance at which a kernel is guarded; None chooses by the type of the
-        rows.
         """
 
     # -- what a family states -------------------------------------------------------------------
@@ -527,43 +526,13 @@ class Gaussian(Kernel):
         """d/d mean_j = precision_j (first_j - mass_j mean_j); the covariances follow from the
         scatter about the means.
         """
-        xp = namespace(kernels.mean)
+        xp, step = namespace(kernels.mean), kernels.mean - moment_origin
         mass = xp.sum(moments.mass, axis=1)
-        return self._pullback(
-            kernels, mass, mass, moments.first, moments.second, kernels.mean - moment_origin
-        )
-
-    def prior_pullback(self, kernels: Kernels, prior: PriorStatistics) -> Array:
-        """Gradient of `log_prior` by `coordinates`."""
-        zero = namespace(kernels.mean).zeros_like(kernels.mean)
-        n_kernels = self.pool_moments(zero[:, :1] + 1).shape[
-            0
-        ]  # that a covariance belongs to: a tied one is counted once
-        return self._pullback(
-            kernels,
-            prior.mass + zero[:, 0],
-            prior.count + zero[:n_kernels, 0],
-            prior.first + zero,
-            prior.second,
-            kernels.mean,
-        )
-
-    def _pullback(
-        self,
-        kernels: Kernels,
-        mass: Array,
-        count: Array,
-        first: Array,
-        second: Array | float,
-        step: Array,
-    ) -> Array:
-        """Of moments about mean - step; `count` (M,) is the mass where covariances are taken."""
-        xp = namespace(step)
         precision, _ = self.precision(kernels.covariance)
-        by_mean = self.apply(precision, first - mass[:, None] * step)
-        crossed = self.pool_moments(self.cross(first, step))
-        scatter = second + (self.squares(mass, step) - crossed)
-        by_covariance = self.covariance_pullback(kernels.covariance, scatter, count)
+        by_mean = self.apply(precision, moments.first - mass[:, None] * step)
+        crossed = self.pool_moments(self.cross(moments.first, step))
+        scatter = moments.second + (self.squares(mass, step) - crossed)
+        by_covariance = self.covariance_pullback(kernels.covariance, scatter, mass)
         return xp.concat([xp.reshape(by_mean, (-1,)), by_covariance])
 
     # -- kernels as such ---------------------------------------------------------------------------
@@ -577,14 +546,11 @@ class Gaussian(Kernel):
             self.log_size(kernels.covariance) + d * LOG_2_PI
         )
 
-    def move(self, kernels: Kernels, to: dict[int, Array], *, reset: bool = False) -> Kernels:
+    def move(self, kernels: Kernels, to: dict[int, Array]) -> Kernels:
         mean = namespace(kernels.mean).asarray(kernels.mean, copy=True)
         for j, row in to.items():
             mean[j, :] = row
-        return Kernels(
-            mean,
-            self.reset_covariance(kernels.covariance, list(to)) if reset else kernels.covariance,
-        )
+        return Kernels(mean, self.reset_covariance(kernels.covariance, list(to)))
 
     def place(self, groups: list[tuple[Array, Array, Array]]) -> Kernels:
         """Each kernel has the width of its group; where a group has none (every row is a center),
@@ -624,12 +590,9 @@ class Gaussian(Kernel):
         """The Gaussians of some features are those rows and columns of mean and covariance."""
         xp = namespace(kernels.mean)
         index = xp.asarray(columns, dtype=xp.int64, device=device(kernels.mean))
-        family = type(self)(
-            namespace(self.floor).take(self.floor, match_array(index, like=self.floor)), self.guard
-        )
-        return family, Kernels(
-            xp.take(kernels.mean, index, axis=1), self.submatrix(kernels.covariance, index)
-        )
+        floor = namespace(self.floor).take(self.floor, match_array(index, like=self.floor))
+        mean, covariance = xp.take(kernels.mean, index, axis=1), kernels.covariance
+        return type(self)(floor), Kernels(mean, self.submatrix(covariance, index))
 
     def given(
         self, kernels: Kernels, known: list[int], rest: list[int], x: Array
@@ -637,9 +600,8 @@ class Gaussian(Kernel):
         """The family and the kernels of the `rest` of the features given values x of the `known`
         ones.
         """
-        return self.marginal(
-            kernels, rest
-        )  # where features are independent, what is known says nothing
+        # where features are independent, what is known says nothing of the others
+        return self.marginal(kernels, rest)
 
     def sample(self, kernels: Kernels, j: int, n: int, rng: Any) -> Array:
         noise = match_array(rng.standard_normal((n, kernels.mean.shape[1])), like=kernels.mean)

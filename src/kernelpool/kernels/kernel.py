@@ -224,10 +224,8 @@ class Kernel(ABC):
         """The kernels at the positions `index`."""
 
     @abstractmethod
-    def move(self, kernels: Parameters, to: dict[int, Array], *, reset: bool = False) -> Parameters:
-        """The kernels with some moved to rows (d,); `reset` gives those the mean shape of all
-        kernels.
-        """
+    def move(self, kernels: Parameters, to: dict[int, Array]) -> Parameters:
+        """The kernels with some moved to rows (d,); those get the mean shape of all kernels."""
 
     def embed(self, x: Array) -> Array:
         """Rows as starts see them, (n, e): in a space in which distances mean something."""

@@ -320,16 +320,13 @@ class Product(Kernel):
         probability = namespace(index).take(kernels.probability, index, axis=0)
         return self._with(self.gaussian.take(kernels, index), probability)
 
-    def move(
-        self, kernels: ProductKernels, to: dict[int, Array], *, reset: bool = False
-    ) -> ProductKernels:
-        """Moved kernels keep their tables, or take the mean of all."""
-        xp, probability = namespace(kernels.mean), kernels.probability
+    def move(self, kernels: ProductKernels, to: dict[int, Array]) -> ProductKernels:
+        """Moved kernels take the mean of all tables."""
+        xp, before = namespace(kernels.mean), kernels.probability
         rows = {j: self._take(row, self.numbers) for j, row in to.items()}
-        if reset:
-            mean, n = xp.mean(probability, axis=0), probability.shape[0]
-            probability = xp.stack([mean if j in to else probability[j, :] for j in range(n)])
-        return self._with(self.gaussian.move(kernels, rows, reset=reset), probability)
+        mean = xp.mean(before, axis=0)
+        tables = [mean if j in to else before[j, :] for j in range(before.shape[0])]
+        return self._with(self.gaussian.move(kernels, rows), xp.stack(tables))
 
     def embed(self, x: Array) -> Array:
         """Numbers, then indicators of levels."""

@@ -2,7 +2,7 @@ r"""Spherical Gaussians: one variance a kernel, :math:`\Sigma_j = \sigma_j^2 I` 
 2001, (39)).
 """
 
-from ..arrays import Array, empty, namespace, sum_squares_into
+from ..arrays import Array, namespace, transpose_into
 from ..rows import Block, Frame
 from .diag import Diag
 from .gaussian import INVERSE_GAMMA_DOF, Gaussian, Kernels
@@ -16,15 +16,16 @@ class Spherical(Gaussian):
     scaled = Diag.name
 
     def square(self, x: Array) -> Array:
-        out = empty((1, x.shape[1]), x)
-        self.write_square(out, x)
-        return out
+        return namespace(x).sum(x * x, axis=0, keepdims=True)
+
+    def write_features(self, out: Array, block: Block) -> None:
+        d = block.x.shape[1]
+        if d:  # among categories there may be no number
+            transpose_into(out[:d, :], block.x)
+        out[d:, :] = block.once(self.name, lambda block: self.square(block.x.T), 1)
 
     def cross(self, a: Array, b: Array) -> Array:
         return 2 * namespace(a).sum(a * b, axis=1, keepdims=True)
-
-    def write_square(self, out: Array, x: Array) -> None:
-        sum_squares_into(out, x)
 
     def factors(self, block: Block) -> tuple[Array, tuple[tuple[int, int], ...]] | None:
         columns = self.features(block.x)

@@ -39,9 +39,10 @@ Equations that are singular are solved by least norm.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import cho_solve
 from scipy.special import logsumexp
 
-from ..arrays import cholesky, inverse_of_lower, solve_factored
+from ..arrays import cholesky, inverse_of_lower
 
 SMALLEST = 1e-12
 """A column whose residual given the others is below this, relative to its square, is taken to
@@ -351,7 +352,8 @@ def solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     unit, _, factor = _factored(a)
     if factor is None:
         return pseudo_inverse(a) @ b
-    return np.asarray(solve_factored(factor, b / unit[:, None]) / unit[:, None])
+    found = cho_solve((factor, True), b / unit[:, None], check_finite=False)
+    return np.asarray(found / unit[:, None])
 
 
 def pseudo_inverse(a: np.ndarray) -> np.ndarray:

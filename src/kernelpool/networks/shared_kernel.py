@@ -789,7 +789,7 @@ class SharedKernel:
             )  # a light class may have no other kernel, or none that can be divided by
             mixing[:, k] = mixing[:, k] * (0.0 if alone else (1 - share) / others)
             mixing[j, k] = 1.0 if alone else share
-        kernels = self.kernel.move(params.kernels, to, reset=True)
+        kernels = self.kernel.move(params.kernels, to)
         return Params(kernels, mixing, params.class_prior, subkernels=params.subkernels)
 
     def without(self, params: Params, dropped: list[int]) -> Params:

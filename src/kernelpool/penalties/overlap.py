@@ -55,13 +55,16 @@ STEPS = ("next", "current", "printed")
 class Distance(ABC):
     """How far kernels lie from their subkernels; one small class each."""
 
-    @abstractmethod
-    def value(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
-        """(M, K), as the updates use it."""
+    factor: ClassVar[float] = 1 / 8
+    """What delta counts where the shapes agree."""
 
-    @abstractmethod
-    def slope(self, apart: Array) -> Array:
+    def value(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
+        """(M, K), as the updates use it: with Sigma_jk = Sigma_j."""
+        return self.factor * apart(kernel, kernels, subkernels)
+
+    def slope(self, apart: Array) -> Array | float:
         """Derivative of `value` by delta, (M, K), with the covariances held fixed."""
+        return self.factor
 
     @abstractmethod
     def exact(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
@@ -89,9 +92,8 @@ class Distance(ABC):
     ) -> PriorStatistics:
         """(27): as if 2 * strength * slope more rows of each class lay at its mean."""
         xp = namespace(mass)
-        rows = (
-            2 * strength * subkernels.posterior * self.slope(apart(kernel, here, subkernels))
-        )  # (M, K)
+        slope = self.slope(apart(kernel, here, subkernels))
+        rows = 2 * strength * subkernels.posterior * slope  # (M, K)
         first = xp.sum(rows[:, :, None] * (_means(subkernels) - moment_origin[:, None, :]), axis=1)
         return PriorStatistics(pull_mass=xp.sum(rows, axis=1), pull_first=first)
 
@@ -110,12 +112,6 @@ def _means(subkernels: Subkernels) -> Array:
 
 class Bhattacharyya(Distance):
     """(23), in the updates with Sigma_jk = Sigma_j: delta / 8."""
-
-    def value(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
-        return apart(kernel, kernels, subkernels) / 8
-
-    def slope(self, apart: Array) -> Array:
-        return namespace(apart).ones_like(apart) / 8
 
     def exact(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
         """(23): the distance of the means in the mean of both metrics, and the distance of the
@@ -165,15 +161,13 @@ class FullBhattacharyya(Bhattacharyya):
         for k, own in enumerate(subkernels.kernels):
             rows = 0.25 * strength * subkernels.posterior[:, k : k + 1]  # (M, 1)
             precision, _ = kernel.precision(0.5 * (here.covariance + own.covariance))
-
-            def turned(x: Array, precision: Array = precision) -> Array:
-                return kernel.apply(
-                    here.covariance, kernel.apply(precision, x)
-                )  # Sigma_j S_jk^-1 x, (M, d)
-
-            columns = [turned(xp.zeros_like(here.mean) + unit[i, :]) for i in range(d)]
-            matrix = matrix + rows[:, :, None] * xp.stack(columns, axis=2)
-            force = force + rows * turned(own.mean - here.mean)
+            each = [xp.zeros_like(here.mean) + unit[i, :] for i in range(d)]
+            # Sigma_j S_jk^-1, applied to every unit vector, (M, d, d)
+            turn = xp.stack(
+                [kernel.apply(here.covariance, kernel.apply(precision, x)) for x in each], axis=2
+            )
+            matrix = matrix + rows[:, :, None] * turn
+            force = force + rows * (turn @ (own.mean - here.mean)[..., None])[..., 0]
         step = xp.linalg.solve(matrix, force[..., None])[..., 0]
         return PriorStatistics(pull_first=mass[:, None] * step)
 
@@ -201,11 +195,7 @@ class KullbackLeibler(Distance):
     shapes agree.
     """
 
-    def value(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
-        return apart(kernel, kernels, subkernels) / 2
-
-    def slope(self, apart: Array) -> Array:
-        return namespace(apart).ones_like(apart) / 2
+    factor = 1 / 2
 
     def of_categories(self, kernel: Product, kernels: ProductKernels, own: ProductKernels) -> Array:
         """Divergences of the tables of all columns."""
@@ -223,7 +213,7 @@ class KullbackLeibler(Distance):
             log_own = kernel.log_size(own.covariance)
             columns.append(0.5 * (kernel.trace(precision, own.covariance) - d + log_size - log_own))
         shapes = xp.stack(columns, axis=1) + xp.zeros_like(subkernels.posterior)
-        return apart(kernel, kernels, subkernels) / 2 + shapes
+        return self.value(kernel, kernels, subkernels) + shapes
 
 
 DISTANCES: dict[str, type[Distance]] = {
@@ -341,9 +331,3 @@ class Overlap(Penalty):
             self._distance.of_categories(kernel, kernels, own) for own in subkernels.kernels
         ]
         return self._distance.joined(distance, namespace(distance).stack(of_categories, axis=1))
-
-    def gradient(self, kernel: Kernel, kernels: Kernels) -> Array | float:
-        raise KernelpoolError(
-            "The overlap penalty depends on the rows of each class and has no gradient by the "
-            "kernels alone."
-        )

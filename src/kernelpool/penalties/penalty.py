@@ -94,12 +94,6 @@ class Penalty:
         """log p(Theta), up to a constant: what the penalty adds to the log-likelihood."""
         return 0.0
 
-    def gradient(self, kernel: Kernel, kernels: Parameters) -> Array | float:
-        """Of `objective`, by the family's coordinates; only where it follows from the kernels alone
-        (not `by_class`).
-        """
-        return 0.0
-
     def mixing(
         self,
         kernel: Kernel,
@@ -147,20 +141,6 @@ class PriorRows(Penalty):
         if isinstance(kernel, Product):
             found += float(xp.sum(self.table_counts(kernels.mean) * xp.log(kernels.probability)))
         return found
-
-    def gradient(self, kernel: Kernel, kernels: Parameters) -> Array:
-        family, xp = gaussian_of(kernel, type(self).__name__), namespace(kernels.mean)
-        found = family.prior_pullback(kernels, self.rows(family, xp.zeros_like(kernels.mean)))
-        if not isinstance(kernel, Product):
-            return found
-        counts = self.table_counts(kernels.mean) + xp.zeros_like(kernels.probability)
-        totals = [
-            xp.sum(counts[:, s], axis=1, keepdims=True) + xp.zeros_like(counts[:, s])
-            for s in kernel.spans
-        ]
-        return xp.concat(
-            [found, xp.reshape(counts - xp.concat(totals, axis=1) * kernels.probability, (-1,))]
-        )
 
     def prior_statistics(
         self, kernel: Kernel, moments: Any, moment_origin: Array, subkernels: Subkernels | None
@@ -212,9 +192,6 @@ class Sum(Penalty):
         self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None
     ) -> Array | float:
         return sum((term.shares(kernel, kernels, subkernels) for term in self.terms), 0.0)
-
-    def gradient(self, kernel: Kernel, kernels: Parameters) -> Array | float:
-        return sum((term.gradient(kernel, kernels) for term in self.terms), 0.0)
 
     def objective(
         self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None

@@ -4,23 +4,21 @@ A sum is a tree of tasks: one a chunk, run where the chunk lives, then `FAN_IN` 
 parameters are one more task, so they travel once to each worker, and are made again where a worker
 is lost. Parts are added in the order of the chunks, so that sums are the same to the last bit.
 
-On a cluster the workers hold the rows for all sweeps, those of a chunk together with their labels
-and weights, and Dask runs a task where its chunk is. Where such a worker is lost, Dask makes its
-chunks anew elsewhere.
+On a cluster the workers hold the rows for all sweeps, and Dask runs a task where its chunk is.
+Where such a worker is lost, Dask makes its chunks anew elsewhere.
 """
 
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import reduce
+from itertools import repeat
 from operator import add
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..arrays import Array, is_lazy
-from ..errors import ClusterLostError, KernelpoolError, UnequalChunksError
+from ..errors import KernelpoolError, UnequalChunksError
 from .block import Frame
 from .in_memory import ArrayRows, RowsWithMissing, rows_in_memory
 
@@ -41,34 +39,31 @@ class DaskRows:
         *,
         frame: Frame | None = None,
         width: int = 64,
-        client: Any = None,
-        held: list[Any] | None = None,
     ) -> None:
         self.x = x.rechunk({1: -1}) if x.numblocks[1] > 1 else x
         self.y, self.weight = (None if a is None else _aligned(a, self.x) for a in (y, weight))
-        self.frame, self.width, self.client, self.held = frame, width, client, held
+        self.frame, self.width = frame, width
         self.n_features = x.shape[1]
         self.backend, self.eps = np.zeros(0), float(np.finfo(x.dtype).eps)
 
     def framed(self, frame: Frame, width: int) -> "DaskRows":
-        return self._with(frame, width, self.client, self.held)
-
-    def _with(self, frame: Frame | None, width: int, client: Any, held: Any) -> "DaskRows":
-        columns = self.x, self.y, self.weight
-        return DaskRows(*columns, frame=frame, width=width, client=client, held=held)
+        return DaskRows(self.x, self.y, self.weight, frame=frame, width=width)
 
     def persisted(self) -> "DaskRows":
         """The same rows, held by the workers for all sweeps; as they are where there is no
         cluster.
         """
-        import dask
-
-        client = _client()
-        if client is None:
+        if "distributed" not in sys.modules:
             return self
-        with cluster_errors(client):
-            held = dask.persist(*(_delayed(_together, *chunk) for chunk in self._chunks()))
-        return self._with(self.frame, self.width, client, list(held))
+        import dask
+        from distributed import default_client
+
+        try:
+            default_client()
+        except ValueError:  # there is none
+            return self
+        held = dask.persist(self.x, self.y, self.weight)
+        return DaskRows(*held, frame=self.frame, width=self.width)
 
     def by_class(self) -> "DaskRows":
         return self  # rows stay in the chunks they live in
@@ -79,13 +74,11 @@ class DaskRows:
         # a task, and no scattered data, which would be lost with its worker
         task = statistic, (self.frame, self.width), params
         sent = dask.delayed(task, pure=False, traverse=False)
-        with cluster_errors(self.client):
-            chunks = self._chunks() if self.held is None else self.held
-            parts = [_delayed(_total_of_chunk, sent, chunk) for chunk in chunks]
-            while len(parts) > 1:  # no worker receives every part
-                groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
-                parts = [_delayed(_sum, *group) for group in groups]
-            result = parts[0].compute()
+        parts = [_delayed(_total_of_chunk, sent, *chunk) for chunk in self._chunks()]
+        while len(parts) > 1:  # no worker receives every part
+            groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
+            parts = [_delayed(_sum, *group) for group in groups]
+        result = parts[0].compute()
         if result is None:
             raise KernelpoolError("The Dask array has no rows: every chunk is empty.")
         return result  # type: ignore[no-any-return]
@@ -106,13 +99,11 @@ class DaskRows:
         return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
 
     def _chunks(self) -> list[tuple[Any, Any, Any]]:
-        columns = [
-            None if a is None else a.to_delayed().ravel() for a in (self.x, self.y, self.weight)
-        ]
-        return [
-            (x, *(None if c is None else c[i] for c in columns[1:]))  # type: ignore[misc]
-            for i, x in enumerate(columns[0])  # type: ignore[arg-type]
-        ]
+        columns = (
+            repeat(None) if a is None else a.to_delayed().ravel()
+            for a in (self.x, self.y, self.weight)
+        )
+        return list(zip(*columns, strict=False))
 
 
 def _aligned(column: Array, x: Array) -> Array:
@@ -120,35 +111,20 @@ def _aligned(column: Array, x: Array) -> Array:
     import dask.array as da
 
     if not is_lazy(column):
-        if x.shape[0] != x.shape[0]:
-            raise UnequalChunksError(
-                "X is a Dask array of unknown length and y or sample_weight is not a Dask array: "
-                "call X.compute_chunk_sizes() first."
-            )
-        column = np.asarray(column)
-        if len(column) == x.shape[0]:
-            column = da.from_array(column, chunks=(x.chunks[0], *column.shape[1:]))
-        else:
-            column = da.from_array(column)
+        column = da.from_array(np.asarray(column))
     if column.numblocks[0] == x.numblocks[0] and str(column.chunks[0]) == str(x.chunks[0]):
         return column
     if column.shape[0] != x.shape[0]:
         raise UnequalChunksError(
             f"X has {x.shape[0]} rows in {x.numblocks[0]} chunks and y or sample_weight "
-            f"{column.shape[0]} in "
-            f"{column.numblocks[0]}. Give them the same rows; where Dask does not know lengths "
-            f"(nan), call "
-            f"compute_chunk_sizes()."
+            f"{column.shape[0]} in {column.numblocks[0]}. Give them the same rows; where Dask does "
+            f"not know lengths (nan), call compute_chunk_sizes() first."
         )
     return column.rechunk((x.chunks[0], *column.shape[1:]))
 
 
-def _together(x: Array, y: Array | None, weight: Array | None) -> tuple[Any, Any, Any]:
-    return x, y, weight
-
-
-def _total_of_chunk(sent: tuple[Any, ...], chunk: tuple[Any, Any, Any]) -> Any:
-    (statistic, seen, params), (x, y, weight) = sent, chunk
+def _total_of_chunk(sent: tuple[Any, ...], x: Array, y: Array, weight: Array) -> Any:
+    statistic, seen, params = sent
     if x.shape[0] == 0:
         return None
     return _chunk_rows(x, y, weight, *seen).total(statistic, *params)
@@ -177,35 +153,3 @@ def _sum(*parts: Any) -> Any:
     """In this order; empty chunks have no part."""
     some = [part for part in parts if part is not None]
     return reduce(add, some) if some else None
-
-
-def _client() -> Any:
-    """The client of the cluster in use, or None."""
-    if "distributed" not in sys.modules:
-        return None
-    from distributed import default_client
-
-    try:
-        return default_client()
-    except ValueError:
-        return None
-
-
-@contextmanager
-def cluster_errors(client: Any) -> Iterator[None]:
-    """Where a cluster is lost in here, one sentence says so."""
-    if client is None:
-        yield
-        return
-    if client.status != "running":
-        raise ClusterLostError(f"the client is {client.status}")
-    try:
-        yield
-    except KernelpoolError:
-        raise
-    except (Exception, CancelledError) as error:
-        kind = type(error)
-        of_cluster = kind.__module__.startswith("distributed") or "Cancelled" in kind.__name__
-        if client.status == "running" and not of_cluster:
-            raise  # a task's own
-        raise ClusterLostError(f"{kind.__name__}, the client is {client.status}") from error

@@ -253,7 +253,7 @@ class StreamNetwork:
             centers, codes, shares = map(np.array, zip(*born, strict=True))
             at = np.append(np.arange(n_kernels), np.zeros_like(codes))
             to = dict(enumerate(centers, n_kernels))
-            moved = kernel.move(kernel.take(self.params.kernels, at), to, reset=True)
+            moved = kernel.move(kernel.take(self.params.kernels, at), to)
             new_mass = shares[:, None] * np.eye(mass.shape[1])[codes]
             flat = np.asarray(kernel.flat(moved.covariance))[-len(born) :]
             new = np.asarray(kernel.pool_moments(shares[:, None] * flat))
