@@ -100,7 +100,6 @@ def table(names=("ripley", "clouds", "phoneme"), kernels=("hypersphere", "gaussi
                 "edited, 2 %": reduced(0.02, edit=True).fit,
                 "reduced, 2 %": reduced(0.02).fit,
                 "reduced, 10 %": reduced(0.1).fit,
-                "herding, em, 2 %": reduced(0.02, exchange=False, weights="em").fit,
             }
             for label, fit in networks.items():
                 network, fit_time = timed(partial(fit, X, y))
@@ -129,7 +128,6 @@ def seeds(kernels=("hypersphere", "gaussian"), n_seeds=6):
         "default": {},
         "edit=True": {"edit": True},
         "edit=False": {"edit": False},
-        "weights='em'": {"weights": "em"},
     }
     print(
         "\nclouds, 100 of 5,000 kernels, error in %: full, then points above it\nkernel       seed "
@@ -227,22 +225,19 @@ def curve(name, kernel="gaussian", sizes=SIZES, n_random=10, n_reduced=2):
         X_test, y_test
     )
     print(f"\n{name}, {kernel}: full network of {len(X)} kernels, {100 * full:.2f} %")
-    print("kernels   reduced %  (worst)    herding, em %   random %   (best)")
+    print("kernels   reduced %  (worst)   random %   (best)")
     lines = []
     for size in sizes:
         fit = partial(ReducedParzenClassifier, size, kernel=kernel)
         reduced = [
             1 - fit(random_state=seed).fit(X, y).score(X_test, y_test) for seed in range(n_reduced)
         ]
-        herded = 1 - fit(exchange=False, weights="em", random_state=0).fit(X, y).score(
-            X_test, y_test
-        )
         random = [random_error(kernel, size, seed, *rows) for seed in range(n_random)]
-        lines.append((size, np.mean(reduced), max(reduced), herded, np.mean(random), min(random)))
+        lines.append((size, np.mean(reduced), max(reduced), np.mean(random), min(random)))
         print(
             f"{size:>7}"
             + "".join(
-                f"{100 * v:>{w}.2f}" for v, w in zip(lines[-1][1:], (12, 9, 17, 11, 9), strict=True)
+                f"{100 * v:>{w}.2f}" for v, w in zip(lines[-1][1:], (12, 9, 11, 9), strict=True)
             ),
             flush=True,
         )
@@ -254,7 +249,7 @@ def random_error(kernel, size, seed, X, y, X_test, y_test):
     if len(np.unique(y[some])) < 2:
         return 0.5
     known = np.isin(y, y[some])
-    network = ParzenClassifier(kernel, "validation", standardize=False, random_state=0).fit(
+    network = ParzenClassifier(kernel, "loo", standardize=False, random_state=0).fit(
         X[some], y[some], X_val=X[known], y_val=y[known]
     )
     return 1 - network.score(X_test, y_test)
@@ -296,7 +291,7 @@ def picture(path, curves, fall):
         1, len(curves) + 1, figsize=(5 * (len(curves) + 1), 3.8), layout="constrained"
     )
     for i, (axes, (name, (full, lines))) in enumerate(zip(panels, curves.items(), strict=False)):
-        size, reduced, _, herded, random, lucky = 100 * np.asarray(lines, float).T
+        size, reduced, _, random, lucky = 100 * np.asarray(lines, float).T
         size = size / 100
         axes.fill_between(
             size,
@@ -307,7 +302,6 @@ def picture(path, curves, fall):
             linewidth=0,
             label="random: mean to best of ten",
         )
-        axes.plot(size, herded, color="#5a9e5a", marker=".", label="herding, votes by EM")
         axes.plot(size, reduced, color="#2f6db5", marker="o", label="ReducedParzenClassifier")
         axes.axhline(100 * full, color="#e07b1a", linestyle="--", label="all kernels")
         finish(

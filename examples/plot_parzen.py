@@ -93,7 +93,7 @@ SIZES = (6, 12, 25, 50, 100, 200)
 def random_error(size, seed):
     """Error of a network of kernels drawn at random."""
     some = np.random.default_rng(seed).choice(len(X), size, replace=False)
-    network = ParzenClassifier("hypersphere", standardize=False, radius="validation").fit(
+    network = ParzenClassifier("hypersphere", standardize=False, radius="loo").fit(
         X[some], y[some], X_val=X, y_val=y
     )
     return 100 * (1 - network.score(X_test, y_test))

@@ -179,11 +179,11 @@ EXAMPLES = {
         kernels(unlabeled=np.nan, covariance_type="full"),
         "float32, gaps",
     ),
-    "parzen epanechnikov": (ParzenClassifier("epanechnikov", "validation", random_state=0), "two"),
+    "parzen epanechnikov": (ParzenClassifier("epanechnikov", "loo", random_state=0), "two"),
     "reduced parzen": (CLASSIFIERS["reduced"], "two"),
     "reduced parzen by itself": (
         ReducedParzenClassifier(
-            "auto", kernel="gaussian", weights="em", tolerance=0.2, edit=False, random_state=0
+            "auto", kernel="gaussian", tolerance=0.2, edit=False, random_state=0
         ),
         "text",
     ),

@@ -12,8 +12,13 @@ from sklearn.metrics import log_loss
 from kernelpool import MultiEdit, ParzenClassifier
 from kernelpool.datasets import make_clouds, make_ripley
 from kernelpool.networks.parzen import PROFILES
-from kernelpool.training.parzen import ParzenConfig, ParzenRows
-from kernelpool.training.parzen_reduction import Reduction, SizeSearch, apportion
+from kernelpool.training.parzen import (
+    ParzenConfig,
+    ParzenRows,
+    Reduction,
+    SizeSearch,
+    apportion,
+)
 
 
 @pytest.fixture(scope="module")
@@ -124,16 +129,16 @@ def test_rows_are_left_out_with_their_copies(kernel):
 # -- editing and reduction -------------------------------------------------------------------------
 
 
-def reduction_of(X, y, *, radius=None, **settings):
+def reduction_of(X, y, edit, radius=None):
     rows = X - X.mean(axis=0), y, np.ones(len(y))
-    rows = ParzenRows.of(rows, np.arange(len(y)), 2, merge=True)
+    rows = ParzenRows.of(rows, np.arange(len(y)), 2).merged()
     config = ParzenConfig(PROFILES["hypersphere"](), radius)
-    return Reduction(rows, config, np.random.RandomState(0), **settings)
+    return Reduction(rows, config, np.random.RandomState(0), edit)
 
 
 def test_the_full_network_is_scored_by_every_row_left_out():
     X, y = make_clouds(60, random_state=0)
-    reduction = reduction_of(X, y, radius=0.3, edit=False)
+    reduction = reduction_of(X, y, False, 0.3)
     wrong = [
         ParzenClassifier("hypersphere", standardize=False, radius=0.3)
         .fit(np.delete(X, i, 0), np.delete(y, i))
@@ -141,12 +146,13 @@ def test_the_full_network_is_scored_by_every_row_left_out():
         != y[i]
         for i in range(len(X))
     ]
-    np.testing.assert_array_equal(reduction.full_wrong(), np.asarray(wrong)[reduction.rows.index])
+    search = SizeSearch(reduction, 0.01)
+    np.testing.assert_array_equal(search.full_wrong, np.asarray(wrong)[reduction.rows.index])
 
 
 def test_editing_may_end_after_its_first_round():
     X, y = make_clouds(400, random_state=0)
-    reduction = reduction_of(X, y, edit=True)
+    reduction = reduction_of(X, y, True)
     first, last = reduction.pools
     assert set(last) < set(first)  # the first round is the same in both
     paper = {"standardize": False, "radius": reduction.full_radius}
@@ -168,12 +174,9 @@ def search(errors, *, tolerance=0.05, of_all=None):
     none.
     """
     found = object.__new__(SizeSearch)
-    found.tolerance, found.full_error, found.curve = tolerance, 0.1, []
-    found.asked = []
-    found.smallest_sizes = errors
+    found.tolerance, found.full_error = tolerance, 0.1
 
     def suffices(size):
-        found.asked.append(size)
         wrong = (np.arange(100) < errors[size]).astype(float)
         excess = float(wrong.mean())
         found.standard_error = float(np.sqrt(((wrong - excess) ** 2).sum()) / 100)
@@ -183,8 +186,7 @@ def search(errors, *, tolerance=0.05, of_all=None):
     found.rows = SimpleNamespace(codes=np.arange(4000) % 2, x=np.zeros(4000))
     found.reductions = [SimpleNamespace(rows=SimpleNamespace(x=np.zeros(1000)))]
     found.reduction = SimpleNamespace(
-        reduce=lambda size: SimpleNamespace(error=of_all[size], size=size),
-        full_network=lambda: "all",
+        reduce=lambda size: SimpleNamespace(error=of_all[size], size=size)
     )
     return found
 
@@ -207,5 +209,3 @@ def test_where_rows_are_too_few_half_of_the_tolerance_must_do():
 def test_the_network_itself_must_pass_or_is_enlarged():
     # 2 of 100 rows, standard error 1.4 points: 3.6 of the tolerance of 5 are left
     assert search({2: 2}, of_all={2: 0.14, 3: 0.137, 5: 0.135}).build().size == 5
-    never = type("Never", (dict,), {"__missing__": lambda self, size: 1.0})()
-    assert search({2: 2}, of_all=never).build() == "all"

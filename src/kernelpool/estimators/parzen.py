@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import safe_log
 from ..errors import KernelpoolError
 from ..inspection.describe import Description, Pool, classes_text, features_text
-from ..networks.neighborhood import learned_metric
 from ..networks.parzen import (
     PROFILES,
     GaussianProfile,
@@ -27,24 +26,24 @@ from ..networks.parzen import (
     class_scores,
     each_row,
     kernel_posterior,
-    log_joint,
-    log_prior_scale,
+    log_votes,
+    voting_params,
 )
 from ..tables.columns import Columns
 from ..text import plural
-from ..training.folds import row_keys, stratified_folds
 from ..training.parzen import (
     OCTAVE,
+    Editor,
     ParzenConfig,
     ParzenNetwork,
     ParzenRows,
+    Reduction,
+    SizeSearch,
     conditional_network,
     full_network,
     leave_one_out_scores,
     tempered_scores,
-    voting_params,
 )
-from ..training.parzen_reduction import Editor, ReducedNetwork, Reduction, SizeSearch
 from ..training.prepare import TrainingData, class_prior_for, labeled, mean_and_variance
 from .base import DensityClassifier
 from .tabular import FittedTabular, TabularClassifier
@@ -52,19 +51,17 @@ from .tabular import FittedTabular, TabularClassifier
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """How rows are scaled and mapped before distances are taken."""
+    """How rows are scaled before distances are taken."""
 
     location: np.ndarray
     scale: np.ndarray
     """What features are divided by: their deviations, or ones, (D,)."""
     unit: float
     """What all features are divided by as well: a power of two."""
-    metric: np.ndarray | None = None
 
     def inside(self, z: np.ndarray) -> np.ndarray:
         """Rows in the space in which distances are taken, in units of `unit`, (n, D)."""
-        u = (np.asarray(z, np.float64) - self.location) / (self.scale * self.unit)
-        return u if self.metric is None else u @ self.metric.T
+        return np.asarray((z - self.location) / (self.scale * self.unit), np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,24 +88,18 @@ class FittedParzen(Space, FittedTabular):
     def params(self, *, grouped: bool = False) -> ParzenParams:
         """The network in that space; `grouped` where copies of kernels must be known."""
         codes = np.searchsorted(self.classes, self.kernel_classes)
-        votes = np.bincount(codes, self.kernel_weights, minlength=len(self.classes))
-        prior = self.fitted_prior if self.prior_given else None
-        center = self.inside(self.kernels)
         group = np.zeros(len(codes), int)
         if grouped:
             group = np.unique(self.kernels, axis=0, return_inverse=True)[1].ravel()
-        params = voting_params(center, codes, self.kernel_weights, votes, prior, group)
+        prior = self.fitted_prior if self.prior_given else None
+        center, weight = self.inside(self.kernels), self.kernel_weights
+        params = voting_params(center, codes, weight, group, len(self.classes), prior)
         return replace(params, radius=self.radius / self.unit)
 
     def log_norm(self, profile: Profile) -> float:
         """log of the integral of a kernel in the units of the data."""
         d = len(self.scale)
-        log_norm = profile.log_volume(d) + d * math.log(self.radius) + np.log(self.scale).sum()
-        return float(log_norm if self.metric is None else log_norm - _log_det(self.metric))
-
-
-def _log_det(metric: np.ndarray) -> float:
-    return float(np.linalg.slogdet(metric)[1])
+        return float(profile.log_volume(d) + d * math.log(self.radius) + np.log(self.scale).sum())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +107,7 @@ class FittedReducedParzen(FittedParzen):
     """The fitted state of a `ReducedParzenClassifier`."""
 
     full_radius: float
-    criterion: np.ndarray
+    criterion: np.ndarray | None
     edited_indices: np.ndarray
     n_rows: int
     n_choices: int
@@ -134,7 +125,6 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TabularClassifier._parameter_constraints,
         "kernel": [StrOptions(set(PROFILES)), Profile],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
         "standardize": ["boolean"],
         "random_state": ["random_state"],
@@ -165,9 +155,8 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
     ) -> dict[str, Any]:
         """The fields of the fitted record."""
         at, params = network.at, network.params
-        weight = np.asarray(params.weight)
         prior, given = self._prior_given(shared), self.class_prior is not None
-        votes = np.bincount(rows.codes[at], weight, minlength=rows.n_classes)
+        votes = np.bincount(rows.codes[at], params.weight, minlength=rows.n_classes)
         prior = prior if given else votes / votes.sum()
         conditional = self.radius == "conditional" and isinstance(self._profile, GaussianProfile)
         errors = network.errors
@@ -177,7 +166,7 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
             "class_share": prior if given else shared["class_share"],
             "kernels": z[rows.index[at]],
             "kernel_classes": shared["classes"][rows.codes[at]],
-            "kernel_weights": weight,
+            "kernel_weights": params.weight,
             "kept_indices": rows.index[at],
             "radius": params.radius * space.unit,
             "temperature": network.temperature,
@@ -189,12 +178,16 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
             "radius_errors": None if conditional else errors,
         }
 
+    def _inner_radius(self, space: Space) -> float | None:
+        """The radius where distances are taken; None if it is to be chosen."""
+        return None if isinstance(self.radius, str) else float(self.radius) / space.unit
+
     def _prior_given(self, shared: Any) -> Any:
         if self.class_prior is None:
             return None
         return class_prior_for(self.class_prior, shared["classes"], shared["class_share"])
 
-    def _parzen_rows(self, data: TrainingData, space: Space, *, merge: bool) -> ParzenRows:
+    def _parzen_rows(self, data: TrainingData, space: Space) -> ParzenRows:
         rows: Any = data.rows
         codes = np.asarray(rows.y)
         if (codes < 0).any():
@@ -205,23 +198,16 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         x, codes, weight = labeled(rows)
         positive = np.ones(len(rows.x)) if rows.weight is None else np.asarray(rows.weight)
         inside = space.inside(x), codes, weight
-        return ParzenRows.of(inside, np.flatnonzero(positive > 0), len(data.classes), merge=merge)
+        return ParzenRows.of(inside, np.flatnonzero(positive > 0), len(data.classes))
 
-    def _validation_rows(self, X_val: Any, y_val: Any, shared: Any, space: Space) -> ParzenRows:
+    def _validation_rows(
+        self, X_val: Any, y_val: Any, shared: Any, space: Space
+    ) -> ParzenRows | None:
+        if X_val is None:
+            return None
         z, codes = self._validation_data(X_val, y_val, shared)
-        rows = space.inside(z), codes, np.ones(len(z))
-        return ParzenRows.of(rows, np.arange(len(z)), len(shared["classes"]))
-
-    def _held_out(self, rows: ParzenRows) -> tuple[ParzenRows, ParzenRows]:
-        """Rows to train on, and rows set aside."""
-        n_folds = max(2, round(1 / self.validation_fraction))
-        fold = stratified_folds(rows.codes, n_folds, key=row_keys(rows.x, rows.weight))
-        out = np.flatnonzero(fold == 0)
-        if not len(out):
-            raise KernelpoolError(
-                "radius='validation' sets rows aside, and no class has two; use radius='loo'."
-            )
-        return rows.part(np.flatnonzero(fold != 0)), rows.part(out)
+        rows, nowhere = (space.inside(z), codes, np.ones(len(z))), np.full(len(z), -1)
+        return ParzenRows(*rows, nowhere, nowhere, len(shared["classes"]))
 
     # -- predictions -------------------------------------------------------------------------------
 
@@ -243,11 +229,12 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
 
     def _network_log_density(self, z: np.ndarray) -> np.ndarray:
         """log p(x|C_k), (n, K)."""
-        fitted, params = self._fitted, self._fitted.params()
-        joint = self._of_kernels(z, log_joint, fitted.log_norm(self._profile))
-        votes = np.bincount(params.codes, params.weight, minlength=params.n_classes)
-        alone = log_prior_scale(np.ones_like(votes), votes)
-        return joint - np.where(np.isfinite(params.log_scale), params.log_scale, 0.0) + alone
+        fitted = self._fitted
+        codes = np.searchsorted(fitted.classes, fitted.kernel_classes)
+        votes = np.bincount(codes, fitted.kernel_weights, minlength=len(fitted.classes))
+        log_votes_of_class = np.log(np.where(votes > 0, votes, 1.0))
+        log_norm = fitted.log_norm(self._profile)
+        return self._of_kernels(z, log_votes) - log_votes_of_class - log_norm
 
     def _density(self, rows: Any) -> Any:
         return partial(self._averaged, rows, self._network_log_density, log=True)
@@ -291,8 +278,6 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
             share = fitted.kernel_weights[in_class] / fitted.kernel_weights[in_class].sum()
             chosen[codes == k] = rng.choice(in_class, size=(codes == k).sum(), p=share)
         deviates = self._profile.sample(len(codes), len(fitted.scale), rng)
-        if fitted.metric is not None:
-            deviates = np.linalg.solve(fitted.metric, deviates.T).T
         z = fitted.kernels[chosen] + fitted.radius * deviates * fitted.scale
         if not any(columns.levels):
             return np.asarray(z)
@@ -308,10 +293,7 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         codes = np.searchsorted(fitted.classes, fitted.kernel_classes)
         votes = np.bincount(codes, fitted.kernel_weights, minlength=len(fitted.classes))
         share = fitted.kernel_weights * (fitted.class_prior / np.where(votes > 0, votes, 1))[codes]
-        back = np.diag(fitted.scale)  # from where distances are taken to the units of the data
-        if fitted.metric is not None:
-            back = back @ np.linalg.inv(fitted.metric)
-        variance = fitted.radius**2 * self._profile.variance(len(back)) * (back**2).sum(axis=1)
+        variance = fitted.radius**2 * self._profile.variance(len(fitted.scale)) * fitted.scale**2
         shapes = {
             "mean": fitted.kernels,
             "variance": np.broadcast_to(variance, fitted.kernels.shape),
@@ -323,17 +305,16 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
 
 
 def _covered(x: np.ndarray, profile: Profile, params: ParzenParams) -> np.ndarray:
-    return 1.0 * (log_joint(x, profile, params).max(axis=1) > -np.inf)
+    return 1.0 * (log_votes(x, profile, params).max(axis=1) > -np.inf)
 
 
 class ParzenClassifier(ParzenEstimator):
     r"""A kernel at every training row; the class with the most votes wins.
 
     The kernel-based network of Kraaijveld & Duin (1991), also known as probabilistic neural
-    network:
-    :math:`p(x|C_k) \propto \sum_{i: y_i = k} w_i K((x - x_i)/r)`. It is consistent: with more rows its error falls towards the
-    Bayes error. Distances are Euclidean, between features of variance one (`standardize`) or in a
-    learned metric.
+    network: :math:`p(x|C_k) \propto \sum_{i: y_i = k} w_i K((x - x_i)/r)`. It is consistent: with
+    more rows its error falls towards the Bayes error. Distances are Euclidean, between features of
+    variance one (`standardize`).
 
     By default kernels are Gaussian, and their width is the one at which the other rows predict the
     class of each row best. With ``kernel="hypersphere", radius="loo", standardize=False`` it is the
@@ -343,28 +324,19 @@ class ParzenClassifier(ParzenEstimator):
     ----------
     kernel : {"gaussian", "hypersphere", "epanechnikov"} or Profile, default="gaussian"
         Shape of the kernels: the indicator of a ball (the paper), a Gaussian whose standard
-        deviation is the radius,
-        :math:`1 - u^2` within the radius; or an object of a class derived from `kernelpool.networks.parzen.Profile`, such
-        as `papers.star_shaped.StarShaped`.
-    radius : float or {"conditional", "loo", "validation"}, default="conditional"
+        deviation is the radius, :math:`1 - u^2` within the radius; or an object of a class derived
+        from `kernelpool.networks.parzen.Profile`, such as `papers.star_shaped.StarShaped`.
+    radius : float or {"conditional", "loo"}, default="conditional"
         The common radius; or how it is chosen. "conditional" takes the radius, and a temperature
         with it, at which the log-loss of training rows (a random 1,500 of them where there are
         more), each left out with its copies, is least; kernels other than Gaussian, whose votes end
         at the radius, are then chosen as by "loo". "loo" takes the radius with the fewest errors by
-        leave-one-out on the training rows (a random 4,096), "validation" on rows set aside (the
-        paper): see `validation_fraction`, and `X_val` of `fit`. The candidates of both are powers
-        of :math:`2^{1/4}`. A radius is measured between features of variance one where
-        `standardize` is set, and in the learned metric where there is one.
-    metric : {"learned"} or None, default=None
-        "learned" maps the features linearly so that near rows are of one class: neighborhood
-        components (Goldberger et al. 2004), learned on a sample of 600 rows. Densities stay
-        densities of the data.
+        leave-one-out on the training rows (a random 4,096), out of the powers of :math:`2^{1/4}`.
+        Both score validation rows instead where `fit` is given some (the paper). A radius is
+        measured between features of variance one where `standardize` is set.
     standardize : bool, default=True
         Whether distances are taken between features of variance one. All attributes but `radius_`
         are in the units of the data.
-    validation_fraction : float, default=0.25
-        Share of the rows on which ``radius="validation"`` is scored. All of them become kernels in
-        the end.
     class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
         Prior probabilities of the classes. None lets every kernel vote alike, so that they are the
         shares of the classes.
@@ -390,15 +362,13 @@ class ParzenClassifier(ParzenEstimator):
         for "conditional" their log-loss.
     location_, scale_ : ndarray of shape (n_columns,)
         Mean of the columns, and what they are divided by: their deviations, or ones.
-    metric_ : ndarray of shape (n_columns, n_columns)
-        The map of the scaled columns, where a metric was learned.
     kernels_ : ndarray of shape (n_kernels, n_columns)
         Centers, sorted by class. The columns are the features; with categorical features the
         numbers and then one indicator for each category.
     kernel_classes_ : ndarray of shape (n_kernels,)
         Their classes.
     kernel_weights_ : ndarray of shape (n_kernels,)
-        Their votes.
+        Their votes: the weights of the rows, or ones where they are equal.
     kept_indices_ : ndarray of shape (n_kernels,)
         Their positions in the training rows.
     n_features_in_ : int
@@ -418,7 +388,8 @@ class ParzenClassifier(ParzenEstimator):
     Examples
     --------
     >>> from kernelpool import ParzenClassifier
-    >>> network = ParzenClassifier("hypersphere", 1.0, standardize=False).fit([[0.0], [0.5], [4.0]], ["a", "a", "b"])
+    >>> X, y = [[0.0], [0.5], [4.0]], ["a", "a", "b"]
+    >>> network = ParzenClassifier("hypersphere", 1.0, standardize=False).fit(X, y)
     >>> network.predict([[0.2], [3.5], [9.0]])
     array(['a', 'b', 'b'], dtype='<U1')
     >>> network.in_support([[0.2], [3.5], [9.0]])
@@ -427,11 +398,7 @@ class ParzenClassifier(ParzenEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ParzenEstimator._parameter_constraints,
-        "radius": [
-            StrOptions({"conditional", "loo", "validation"}),
-            Interval(Real, 0, None, closed="neither"),
-        ],
-        "metric": [StrOptions({"learned"}), None],
+        "radius": [StrOptions({"conditional", "loo"}), Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
@@ -439,18 +406,14 @@ class ParzenClassifier(ParzenEstimator):
         kernel: Any = "gaussian",
         radius: float | str = "conditional",
         *,
-        metric: str | None = None,
         standardize: bool = True,
-        validation_fraction: float = 0.25,
         class_prior: Any = None,
         categorical_features: Any = "from_dtype",
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
         self.radius = radius
-        self.metric = metric
         self.standardize = standardize
-        self.validation_fraction = validation_fraction
         self.class_prior = class_prior
         self.categorical_features = categorical_features
         self.random_state = random_state
@@ -470,8 +433,7 @@ class ParzenClassifier(ParzenEstimator):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
         X_val : array-like of shape (n_validation_samples, n_features), default=None
-            Rows on which the radius is chosen if it is "validation", for which None sets some of X
-            aside, or "conditional".
+            Rows on which the radius is chosen; None leaves out training rows.
         y_val : array-like of shape (n_validation_samples,), default=None
             Their labels.
 
@@ -483,28 +445,13 @@ class ParzenClassifier(ParzenEstimator):
         data, shared = self._complete_data(X, y, sample_weight)
         rng = check_random_state(self.random_state)
         space = self._space(data, shared["columns"])
-        if self.metric == "learned":
-            x, codes, weight = labeled(data.rows)
-            space = replace(space, unit=1.0)
-            draw = np.random.default_rng(rng.randint(2**31))
-            metric = learned_metric(space.inside(x), codes, weight, draw)
-            space = replace(space, metric=metric)
-        rows = self._parzen_rows(data, space, merge=False)
-        prior, profile = self._prior_given(shared), self._profile
-        held_out = None
-        if X_val is not None and self.radius in ("conditional", "validation"):
-            held_out = self._validation_rows(X_val, y_val, shared, space)
-        if self.radius == "conditional" and isinstance(profile, GaussianProfile):
-            network = conditional_network(rows, prior, rng, held_out)
-        elif self.radius == "validation" and held_out is None:
-            some, out = self._held_out(rows)
-            chosen = full_network(some, ParzenConfig(profile, None, prior), rng, out)
-            config = ParzenConfig(profile, chosen.params.radius, prior)
-            network = full_network(rows, config, rng)
-            network = replace(network, radii=chosen.radii, errors=chosen.errors)
+        rows, prior = self._parzen_rows(data, space), self._prior_given(shared)
+        validation = self._validation_rows(X_val, y_val, shared, space)
+        if self.radius == "conditional" and isinstance(self._profile, GaussianProfile):
+            network = conditional_network(rows, prior, rng, validation)
         else:
-            radius = None if isinstance(self.radius, str) else float(self.radius) / space.unit
-            network = full_network(rows, ParzenConfig(profile, radius, prior), rng, held_out)
+            config = ParzenConfig(self._profile, self._inner_radius(space), prior)
+            network = full_network(rows, config, rng, validation)
         z = np.asarray(data.rows.x, np.float64)  # type: ignore[attr-defined]
         self._fitted = FittedParzen(**self._record(network, rows, z, space, shared))
         return self
@@ -541,11 +488,12 @@ class ReducedParzenClassifier(ParzenEstimator):
 
     First the rows that lie among those of another class are edited away (`MultiEdit`): they cannot
     win a vote. Then, class by class, those K of the N kernels are kept whose density is closest to
-    that of all of them, by Fukunaga's entropy criterion
-    :math:`\sum_i \ln(p_K(x_i) / p_N(x_i))`. Few kernels represent a density best at a larger radius than many do: the densities
-    are compared at multiples of the radius of the full network, up to 16, and the multiple is taken
-    whose kernels then classify the training rows best, none voting for itself. A row that stands
-    several times counts as one row of more weight.
+    that of all of them, by Fukunaga's entropy criterion :math:`\sum_i \ln(p_K(x_i) / p_N(x_i))`.
+    Kernels start as those of kernel herding (Chen, Welling & Smola 2010) and are exchanged for
+    others as long as the criterion rises. Few kernels represent a density best at a larger radius
+    than many do: the densities are compared at multiples of the radius of the full network, up to
+    16, and the multiple is taken whose kernels then classify the training rows best, none voting
+    for itself. A row that stands several times counts as one row of more weight.
 
     Parameters
     ----------
@@ -556,32 +504,19 @@ class ReducedParzenClassifier(ParzenEstimator):
         of them are not enough.
     kernel : {"hypersphere", "gaussian", "epanechnikov"} or Profile, default="hypersphere"
         As in `ParzenClassifier`.
-    radius : float, "loo" or "validation", default="loo"
+    radius : float or "loo", default="loo"
         The common radius. "loo" chooses one by leave-one-out for the full network, with which rows
         are edited, and one for the reduced network: the radius at which its kernels classify the
-        training rows best. With "validation" the radius, and which of the subsets of kernels that
-        were tried is kept, are chosen on `X_val` of `fit`, or on some of X that are set aside.
-        Their error, `validation_error_`, is then that of the best of `n_tried_` networks
-        (`bounds.certify`).
+        training rows best, or `X_val` of `fit`.
     edit : bool, "auto" or resampler, default="auto"
         Whether to edit first, as the paper does: with what the first round of `MultiEdit` leaves or
         with what is left at its end, whichever then classifies the training rows better. "auto" may
         take all rows as well. Or an object that edits, a `MultiEdit` or any other with
         `fit_resample` and `sample_indices_`.
-    exchange : bool, default=True
-        Whether kernels are exchanged for others as long as Fukunaga's criterion rises; otherwise
-        they are those of kernel herding (Chen, Welling & Smola 2010), where exchanges start, which
-        is quicker.
-    weights : {"equal", "em"}, default="equal"
-        One vote for each kernel, as in the paper; or votes fitted by EM to the same criterion. Only
-        equal votes can be certified by `bounds.certify_by_compression`.
     tolerance : float, default=0.01
         For ``n_kernels="auto"``: by how much the error may exceed that of the full network. The
         excess found must stay below it by a standard error, or by half of the tolerance where that
         is less.
-    validation_fraction : float, default=0.25
-        For ``n_kernels="auto"``: share of the rows in a fold. For ``radius="validation"`` without
-        `X_val`: share of the rows set aside to choose.
     class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
         Prior probabilities of the classes. None lets every kernel vote alike.
     standardize : bool, default=True
@@ -609,7 +544,8 @@ class ReducedParzenClassifier(ParzenEstimator):
     radii_, radius_errors_ : ndarray
         Candidates for `radius_` and their errors on the training rows, where it was chosen.
     kernels_, kernel_classes_, kernel_weights_ : ndarray
-        The kernels kept, sorted by class, with their classes and votes; see `ParzenClassifier`.
+        The kernels kept, sorted by class, with their classes and votes, one each; see
+        `ParzenClassifier`.
     kept_indices_ : ndarray of shape (n_kernels,)
         Their positions in the training rows.
     edited_indices_ : ndarray
@@ -660,10 +596,8 @@ class ReducedParzenClassifier(ParzenEstimator):
             Interval(Real, 0, 1, closed="neither"),
             StrOptions({"auto"}),
         ],
-        "radius": [StrOptions({"loo", "validation"}), Interval(Real, 0, None, closed="neither")],
+        "radius": [StrOptions({"loo"}), Interval(Real, 0, None, closed="neither")],
         "edit": ["boolean", StrOptions({"auto"}), HasMethods("fit_resample")],
-        "exchange": ["boolean"],
-        "weights": [StrOptions({"equal", "em"})],
         "tolerance": [Interval(Real, 0, 1, closed="left")],
     }
 
@@ -674,10 +608,7 @@ class ReducedParzenClassifier(ParzenEstimator):
         kernel: Any = "hypersphere",
         radius: float | str = "loo",
         edit: Any = "auto",
-        exchange: bool = True,
-        weights: str = "equal",
         tolerance: float = 0.01,
-        validation_fraction: float = 0.25,
         class_prior: Any = None,
         standardize: bool = True,
         categorical_features: Any = "from_dtype",
@@ -687,10 +618,7 @@ class ReducedParzenClassifier(ParzenEstimator):
         self.kernel = kernel
         self.radius = radius
         self.edit = edit
-        self.exchange = exchange
-        self.weights = weights
         self.tolerance = tolerance
-        self.validation_fraction = validation_fraction
         self.class_prior = class_prior
         self.standardize = standardize
         self.categorical_features = categorical_features
@@ -715,8 +643,10 @@ class ReducedParzenClassifier(ParzenEstimator):
             Weights of the rows; those of weight zero take no part. Editing counts every distinct
             row once.
         X_val : array-like of shape (n_validation_samples, n_features), default=None
-            Validation rows, the paper's test set, on which the kernels are chosen and, with
-            ``radius="validation"``, their radius.
+            Validation rows, the paper's test set: of the subsets of kernels and, with
+            ``radius="loo"``, radii that are tried, the network is kept that misclassifies the
+            fewest of them. Their error, `validation_error_`, is that of the best of `n_tried_`
+            networks (`bounds.certify`).
         y_val : array-like of shape (n_validation_samples,), default=None
             Their labels.
 
@@ -728,82 +658,52 @@ class ReducedParzenClassifier(ParzenEstimator):
         data, shared = self._complete_data(X, y, sample_weight)
         rng = check_random_state(self.random_state)
         space = self._space(data, shared["columns"])
-        rows, validation = self._parzen_rows(data, space, merge=True), None
-        if X_val is not None:
-            if self.radius == "loo":
-                raise KernelpoolError(
-                    'X_val needs radius="validation" or a number; got radius="loo".'
-                )
-            validation = self._validation_rows(X_val, y_val, shared, space)
-        elif self.radius == "validation":
-            rows, validation = self._held_out(rows)
+        rows = self._parzen_rows(data, space).merged()
+        validation = self._validation_rows(X_val, y_val, shared, space)
         size = self._size(rows)
         if validation is not None and size is None:
             raise KernelpoolError(
                 "Validation rows choose among networks of one size; give n_kernels as a number, "
                 'not "auto".'
             )
-        radius = None if isinstance(self.radius, str) else float(self.radius) / space.unit
-        config = ParzenConfig(self._profile, radius, self._prior_given(shared))
-        settings: dict[str, Any] = {
-            "edit": self.edit if isinstance(self.edit, bool | str) else _editor(self.edit, space),
-            "fitted_weights": self.weights == "em",
-            "exchange": self.exchange,
-        }
-        keep = partial(self._keep, rows=rows, data=data, space=space, shared=shared)
-        if size is None:
-            n_folds = max(2, round(1 / self.validation_fraction))
-            search = SizeSearch(
-                rows, config, rng, tolerance=float(self.tolerance), n_folds=n_folds, **settings
-            )
-            try:
-                return keep(search.build(), search=search)
-            except KeyboardInterrupt:
-                best = search.reduction.best_trial
-                keep(best or search.reduction.full_network(), search=search)
-                which = "best network tried so far" if best else "full network, of all rows,"
-                raise KeyboardInterrupt(f"interrupted; the {which} was kept") from None
-        reduction = Reduction(rows, config, rng, validation=validation, **settings)
+        config = ParzenConfig(self._profile, self._inner_radius(space), self._prior_given(shared))
+        edit = self.edit if isinstance(self.edit, bool | str) else _editor(self.edit, space)
+        reduction = Reduction(rows, config, rng, edit, validation)
+        search, interrupted = None, False
         try:
-            return keep(reduction.reduce(size), reduction=reduction)
+            if size is None:
+                search = SizeSearch(reduction, float(self.tolerance))
+                network = search.build()
+            else:
+                network = reduction.reduce(size)
         except KeyboardInterrupt:
             if reduction.best_trial is None:
                 raise
-            keep(reduction.best_trial, reduction=reduction)
-            raise KeyboardInterrupt("interrupted; the best network tried so far was kept") from None
-
-    def _keep(
-        self,
-        found: ReducedNetwork,
-        rows: ParzenRows,
-        data: TrainingData,
-        space: Space,
-        shared: Any,
-        *,
-        search: SizeSearch | None = None,
-        reduction: Reduction | None = None,
-    ) -> Self:
+            network, interrupted = reduction.best_trial, True
         z = np.asarray(data.rows.x, np.float64)  # type: ignore[attr-defined]
-        fields = self._record(found.network, rows, z, space, shared)
+        fields = self._record(network, rows, z, space, shared)
         # a certificate needs a network that depends on its kernels and a radius from the fixed list
         # alone
-        simple = self.weights == "equal" and self.class_prior is None and not self.standardize
-        simple = simple and not any(shared["columns"].levels) and data.observed is None
+        simple = self.class_prior is None and not self.standardize and data.observed is None
+        simple = (
+            simple and not any(shared["columns"].levels) and len(set(fields["kernel_weights"])) == 1
+        )
         given = not isinstance(self.radius, str)
         in_list = given or 2.0**-32 <= fields["radius"] < 2.0**32
-        validated = reduction is not None and reduction.validation is not None
         self._fitted = FittedReducedParzen(
             **fields,
-            full_radius=found.full_radius * space.unit,
-            criterion=found.criterion,
-            edited_indices=found.edited,
+            full_radius=reduction.full_radius * space.unit,
+            criterion=network.criterion,
+            edited_indices=np.sort(rows.index[network.pool]),
             n_rows=len(z),
             n_choices=(1 if given else 64 * OCTAVE) if simple and in_list else 0,
             curve=None if search is None else search.curve,
             full_error=None if search is None else search.full_error,
-            validation_error=found.error if validated else None,
-            n_tried=reduction.n_tried if validated and reduction is not None else None,
+            validation_error=None if validation is None else network.error,
+            n_tried=None if validation is None else reduction.n_tried,
         )
+        if interrupted:
+            raise KeyboardInterrupt("interrupted; the best network tried so far was kept")
         return self
 
     def _size(self, rows: ParzenRows) -> int | None:

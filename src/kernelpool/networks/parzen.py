@@ -1,7 +1,7 @@
-r"""Parzen classifier.
+r"""Parzen classifier, and its reduction to few kernels.
 
 Kraaijveld & Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991 (its
-formulas are not numbered). The reduction to few kernels is in `parzen_reduction`.
+formulas are not numbered).
 
 .. math::
 
@@ -18,10 +18,31 @@ paper               here             shape       meaning
 :math:`K(u)`        ``Profile``                  height over the squared distance in radii
 ==================  ===============  ==========  ===================================================
 
+The reduction is that of K. Fukunaga & R. R. Hayes, "The reduced Parzen classifier", IEEE PAMI
+11(4), 1989; it starts from the kernels of Chen, Welling & Smola, "Super-samples from kernel
+herding", UAI 2010. Of the N kernels of one class those K are kept that maximize
+
+.. math::
+
+    \int \ln\frac{p_K(x)}{p_N(x)}\, p_N(x)\, dx \approx \sum_i w_i \ln\frac{p_K(x_i)}{p_N(x_i)}
+
+==================  ===============  ==========  ===================================================
+paper               here             shape       meaning
+==================  ===============  ==========  ===================================================
+:math:`p_N`         ``full``         (N,)        density of all kernels at every row, in units of a
+                                                 kernel's height
+:math:`K p_K`       ``sums``         (N,)        sum of the heights of those kept
+:math:`w_i`         ``weight``       (N,)        weight of a row; they sum to one
+K of N              ``kept``         (K,)        positions of the rows that are kept
+==================  ===============  ==========  ===================================================
+
 Deviations: several classes, by the largest sum. A row that no kernel covers has no votes; it goes
 to the class of its nearest kernel, which is what a radius that grew until it reached one would
 give. Star-shaped sets, given by their gauges, are in `papers.star_shaped`: any `Profile` may be the
-`kernel` of a `ParzenClassifier`.
+`kernel` of a `ParzenClassifier`. In the reduction, :math:`p_K` is mixed with a little of
+:math:`p_N`, or the criterion would be minus infinity as soon as one row is left uncovered. Fukunaga
+tries every exchange; here a kernel is exchanged for the best of some candidates, drawn near it and
+where rows are badly represented, and all sums are carried along.
 """
 
 import math
@@ -45,6 +66,9 @@ INSIDE = 1 + 1e-9
 
 VANISHED = 1e-200
 """Sums of Gaussian heights below this are taken about the largest term."""
+
+DEFENSE = 1e-3
+"""Share of the full density in the reduced one while kernels are chosen."""
 
 NARROW = 1e-6
 """Where radius^2 is less than this part of the largest squared norm, distances are taken from
@@ -74,6 +98,9 @@ class Profile(ABC):
     noun: ClassVar[str]
     """What one kernel is called."""
 
+    compact: ClassVar[bool] = True
+    """Whether it is zero beyond some distance."""
+
     @abstractmethod
     def height(self, squared: np.ndarray) -> np.ndarray:
         """Height at `squared` = (distance / radius)^2."""
@@ -90,10 +117,6 @@ class Profile(ABC):
     def variance(self, d: int) -> float:
         """Variance along each feature in d dimensions at radius one."""
 
-    def largest_radius(self, d: int) -> float:
-        """Largest radius worth trying, in units of the spread of the rows."""
-        return 1.0
-
     def log_height(self, squared: np.ndarray) -> np.ndarray:
         """Logarithm of the height."""
         return safe_log(self.height(squared))
@@ -101,15 +124,6 @@ class Profile(ABC):
     def squared(self, x: np.ndarray, center: np.ndarray, narrow: bool) -> np.ndarray:
         """Squared distances of rows from centers, (n, m)."""
         return squared_distances(x, center, narrow)
-
-    def log_total(self, tiles: Iterator[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """log of the weighted sum of heights over tiles of (squared, weight), (n,)."""
-        return safe_log(sum(self.height(squared) @ weight for squared, weight in tiles))
-
-    def heights(self, squared: np.ndarray, radii: list[float]) -> Iterator[np.ndarray]:
-        """Heights at one radius after the other, of `squared` in units of the frame."""
-        for radius in radii:
-            yield self.height(squared * (1 / radius**2))
 
 
 class Hypersphere(Profile):
@@ -120,13 +134,6 @@ class Hypersphere(Profile):
     def height(self, squared: np.ndarray) -> np.ndarray:
         return (squared <= INSIDE).astype(squared.dtype)
 
-    def log_total(self, tiles: Iterator[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        return safe_log(sum(_count(squared <= INSIDE, weight) for squared, weight in tiles))
-
-    def heights(self, squared: np.ndarray, radii: list[float]) -> Iterator[np.ndarray]:
-        for radius in radii:
-            yield (squared <= INSIDE * radius**2).astype(squared.dtype)
-
     def log_volume(self, d: int) -> float:
         return ball_log_volume(d)
 
@@ -134,8 +141,7 @@ class Hypersphere(Profile):
         return 1 / (d + 2)
 
     def sample(self, n: int, d: int, rng: Any) -> np.ndarray:
-        normal = rng.standard_normal((n, d))
-        return rng.uniform(size=(n, 1)) ** (1 / d) * normal / _norm(normal)
+        return _directions(n, d, rng) * rng.uniform(size=(n, 1)) ** (1 / d)
 
 
 class Epanechnikov(Profile):
@@ -154,24 +160,20 @@ class Epanechnikov(Profile):
 
     def sample(self, n: int, d: int, rng: Any) -> np.ndarray:
         """The squared length is of the beta distribution with parameters d / 2 and 2."""
-        normal = rng.standard_normal((n, d))
-        return rng.beta(d / 2, 2, size=(n, 1)) ** 0.5 * normal / _norm(normal)
+        return _directions(n, d, rng) * rng.beta(d / 2, 2, size=(n, 1)) ** 0.5
 
 
 class GaussianProfile(Profile):
     """exp(-u^2 / 2); the radius is the standard deviation."""
 
     noun = "Gaussian kernel"
+    compact = False
 
     def height(self, squared: np.ndarray) -> np.ndarray:
         return np.asarray(np.exp(-0.5 * squared))
 
     def log_height(self, squared: np.ndarray) -> np.ndarray:
         return -0.5 * squared
-
-    def largest_radius(self, d: int) -> float:
-        """The standard deviation of a ball of radius one along each axis."""
-        return 1 / math.sqrt(d + 2)
 
     def log_volume(self, d: int) -> float:
         return 0.5 * d * math.log(2 * math.pi)
@@ -182,30 +184,6 @@ class GaussianProfile(Profile):
     def sample(self, n: int, d: int, rng: Any) -> np.ndarray:
         return rng.standard_normal((n, d))
 
-    def log_total(self, tiles: Iterator[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        parts = [logsumexp(-0.5 * squared, axis=1, b=weight) for squared, weight in tiles]
-        return np.asarray(logsumexp(parts, axis=0))
-
-    def heights(self, squared: np.ndarray, radii: list[float]) -> Iterator[np.ndarray]:
-        """Where radius^2 is half of the one two places before, the height is the square of that
-        one.
-        """
-        made: list[Any] = []
-        for i, radius in enumerate(radii):
-            if i > 1 and math.isclose(radii[i - 2] ** 2, 2 * radius**2, rel_tol=1e-9):
-                made.append(made[i - 2] * made[i - 2])
-                made[i - 2] = None
-            else:
-                made.append(self.height(squared * (1 / radius**2)))
-            yield made[i]
-
-
-def _count(inside: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """inside @ weight, (n,); equal weights are counted, so that a tie is a tie to the last bit."""
-    if (weight == weight[0]).all():
-        return np.asarray(weight[0] * np.count_nonzero(inside, axis=1))
-    return inside @ weight
-
 
 PROFILES: dict[str, type[Profile]] = {
     "hypersphere": Hypersphere,
@@ -214,9 +192,10 @@ PROFILES: dict[str, type[Profile]] = {
 }
 
 
-def _norm(x: np.ndarray) -> np.ndarray:
-    """Euclidean length of each row, (n, 1)."""
-    return np.linalg.norm(x, axis=1, keepdims=True)
+def _directions(n: int, d: int, rng: Any) -> np.ndarray:
+    """Points drawn from the unit sphere, (n, d)."""
+    normal = rng.standard_normal((n, d))
+    return np.asarray(normal / np.linalg.norm(normal, axis=1, keepdims=True))
 
 
 def ball_log_volume(d: int) -> float:
@@ -286,60 +265,64 @@ def is_narrow(center: np.ndarray, radius: float) -> bool:
     return bool(radius**2 < NARROW * (center**2).sum(axis=1).max(initial=0.0))
 
 
-def log_prior_scale(prior: np.ndarray, votes: np.ndarray) -> np.ndarray:
-    """log(P(C_k) / votes of class k), (K,): what one vote counts; minus infinity without votes."""
-    return np.where(votes > 0, safe_log(prior / np.where(votes > 0, votes, 1.0)), -np.inf)
+def voting_params(
+    center: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    group: np.ndarray,
+    n_classes: int,
+    class_prior: np.ndarray | None,
+) -> ParzenParams:
+    """Kernels of radius one, sorted by class; without a `class_prior` every vote counts the same.
 
-
-def log_votes(x: np.ndarray, profile: Profile, params: ParzenParams) -> np.ndarray:
-    """log sum_i w_i K((x - x_i) / r) of each class, (n, K); minus infinity where no kernel of the
-    class covers the row.
+    Equal weights become ones: they add up exactly, and a tie is a tie.
     """
-    gaussian = isinstance(profile, GaussianProfile) and not params.narrow
-    log_sum = _log_gaussian_sum if gaussian else _log_sum
-    votes = np.full((len(x), params.n_classes), -np.inf)
-    for k in np.flatnonzero(np.diff(params.offsets)):
-        votes[:, k] = log_sum(x, profile, params, int(k))
-    return votes
+    if (weight == weight[0]).all():
+        weight = np.ones_like(weight)
+    votes = np.bincount(codes, weight, minlength=n_classes)
+    of_vote = 1 / votes.sum()
+    if class_prior is not None:
+        of_vote = class_prior / np.where(votes > 0, votes, 1.0)
+    log_scale = np.where(votes > 0, safe_log(of_vote), -np.inf)
+    offsets = tuple(np.searchsorted(codes, np.arange(n_classes + 1)).tolist())
+    return ParzenParams(center, weight, offsets, log_scale, 1.0, group)
 
 
-def _log_sum(x: np.ndarray, profile: Profile, params: ParzenParams, k: int) -> np.ndarray:
-    x, center = x / params.radius, params.center / params.radius
-    return profile.log_total(
-        (profile.squared(x, center[tile], params.narrow), params.weight[tile])
-        for tile in params.tiles(k)
-    )
-
-
-def _log_gaussian_sum(x: np.ndarray, profile: Profile, params: ParzenParams, k: int) -> np.ndarray:
-    """The same by one product that is the exponent itself; rows so far off that the sum vanishes
-    are done again.
-    """
-    scaled, total = x / params.radius, np.zeros(len(x))
-    left = np.column_stack([scaled, -0.5 * (scaled**2).sum(axis=1), np.ones(len(x))])
-    for tile in params.tiles(k):
-        center = params.center[tile] / params.radius
-        norm = -0.5 * (center**2).sum(axis=1)
-        exponent = left @ np.column_stack([center, np.ones(len(center)), norm]).T
-        total += np.exp(exponent, out=exponent) @ params.weight[tile]
-    far, result = total < VANISHED, np.asarray(safe_log(total))
-    if far.any():
-        result[far] = _log_sum(x[far], profile, params, k)
-    return result
-
-
-def log_joint(
-    x: np.ndarray, profile: Profile, params: ParzenParams, log_norm: float = 0.0
+def log_votes(
+    x: np.ndarray, profile: Profile, params: ParzenParams, own: np.ndarray | None = None
 ) -> np.ndarray:
-    """log P(C_k) p(x|C_k), (n, K), with the integral of a kernel taken out by `log_norm`."""
-    return log_votes(x, profile, params) + (params.log_scale - log_norm)
+    """log sum_i w_i K((x - x_i) / r) of each class, (n, K); minus infinity where no kernel of the
+    class covers the row. Kernels of the group `own` of a row, (n,), do not vote on it.
+    """
+    scaled, center = x / params.radius, params.center / params.radius
+
+    def squared(rows: Any, tile: slice) -> np.ndarray:
+        found = profile.squared(scaled[rows], center[tile], params.narrow)
+        if own is not None:
+            found[own[rows][:, None] == params.group[tile]] = np.inf
+        return found
+
+    votes = np.full((len(x), params.n_classes), -np.inf)
+    for k in np.flatnonzero(np.diff(params.offsets)).tolist():
+        total, every = np.zeros(len(x)), slice(None)
+        for tile in params.tiles(k):
+            total += profile.height(squared(every, tile)) @ params.weight[tile]
+        votes[:, k] = safe_log(total)
+        far = np.flatnonzero(total < VANISHED)
+        if len(far) and not profile.compact:
+            parts = [
+                logsumexp(profile.log_height(squared(far, tile)), axis=1, b=params.weight[tile])
+                for tile in params.tiles(k)
+            ]
+            votes[far, k] = logsumexp(parts, axis=0)
+    return votes
 
 
 def class_scores(x: np.ndarray, profile: Profile, params: ParzenParams) -> np.ndarray:
     """log P(C_k) p(x|C_k) up to a constant, (n, K); rows that no kernel covers are given to the
     class of their nearest kernel.
     """
-    joint = log_joint(x, profile, params)
+    joint = log_votes(x, profile, params) + params.log_scale
     rows = joint.max(axis=1) == -np.inf
     if rows.any():
         least = np.full((rows.sum(), params.n_classes), np.inf)
@@ -383,9 +366,116 @@ def wrong_rows(
             least[:, k] = np.minimum(least[:, k], squared.min(axis=1))
             # float32 is many times faster, and enough to choose by
             weight = params.weight[tile].astype(np.float32)
-            for i, height in enumerate(profile.heights(squared.astype(np.float32), radii)):
-                votes[i, :, k] += height @ weight
+            squared = squared.astype(np.float32)
+            for i, radius in enumerate(radii):
+                votes[i, :, k] += profile.height(squared * (1 / radius**2)) @ weight
     uncovered = votes.max(axis=2) == 0  # (R, n)
     scale = np.exp(params.log_scale - params.log_scale.max())
     most = (votes * scale).argmax(axis=2)
     return np.asarray(np.where(uncovered, least.argmin(axis=1), most) != label).T
+
+
+# -- the reduction -------------------------------------------------------------------------------
+
+
+class Reducer:
+    """Chooses K of the N rows of one class so that their kernels have the density of all N.
+
+    Sums over the rows are carried along, so that an exchange costs N times the number of
+    candidates.
+    """
+
+    def __init__(self, x: np.ndarray, weight: np.ndarray, profile: Profile, radius: float) -> None:
+        self.x, self.weight = x, weight / weight.sum()
+        self.profile, self.radius, self.narrow = profile, radius, is_narrow(x, radius)
+        self.full = self._mixed(np.arange(len(x)), self.weight)
+        """p_N at every row, in units of a kernel's height: sum_j w_j K((x_i - x_j) / r), (N,)."""
+
+    def heights(self, kept: list[int] | np.ndarray) -> np.ndarray:
+        """Heights of the kernels at some rows over all rows, (N, m), in float32: exponentials and
+        logarithms are ten times as fast in it.
+        """
+        centers = self.x[kept]
+
+        def of_block(x: np.ndarray) -> np.ndarray:
+            squared = self.profile.squared(x, centers, self.narrow) * (1 / self.radius**2)
+            return self.profile.height(squared.astype(np.float32))
+
+        return each_row(of_block, self.x, width=max(len(centers), self.x.shape[1]))
+
+    def _mixed(self, kept: np.ndarray, vote: np.ndarray) -> np.ndarray:
+        """sum_j vote_j K((x - x_j) / r), (N,)."""
+        total = np.zeros(len(self.x))
+        for start in range(0, len(kept), TILE):
+            tile = slice(start, start + TILE)
+            total += self.heights(kept[tile]).astype(np.float64) @ vote[tile]
+        return total
+
+    def criterion(self, sums: np.ndarray, k: int) -> float:
+        """Fukunaga: mean over the rows of ln(p_K / p_N), for sums of K heights."""
+        return float(self.weight @ np.log((1 - DEFENSE) * sums / (k * self.full) + DEFENSE))
+
+    def herd(self, k: int) -> list[int]:
+        """Chen, Welling & Smola (8)-(9): each kernel goes where the density so far falls short of
+        the full one the most.
+        """
+        shortfall, running = self.full.copy(), np.zeros_like(self.full)
+        kept: list[int] = []
+        for t in range(k):
+            kept.append(int(shortfall.argmax()))
+            running += self.heights(kept[-1:])[:, 0]
+            shortfall = self.full - running / (t + 2)
+            shortfall[kept] = -np.inf
+        return kept
+
+    def exchange(
+        self, kept: list[int], rng: Any, *, n_candidates: int, max_sweeps: int, tol: float
+    ) -> tuple[list[int], list[float]]:
+        """Fukunaga & Hayes: exchange kept kernels for others as long as the criterion rises."""
+        kept, k = list(kept), len(kept)
+        sums = self._mixed(np.array(kept), np.ones(k))
+        history = [self.criterion(sums, k)]
+        for _ in range(max_sweeps):
+            for place in range(k):
+                sums = self._exchanged(kept, place, sums, rng, n_candidates)
+            history.append(self.criterion(sums, k))
+            if history[-1] - history[-2] < tol:
+                break
+        return kept, history
+
+    def _exchanged(
+        self, kept: list[int], place: int, sums: np.ndarray, rng: Any, n_candidates: int
+    ) -> np.ndarray:
+        """The sums after the kernel at `place` has been exchanged for the best candidate, itself
+        among them: each adds sum_i w_i ln(1 + K((x_i - c) / r) / rest_i) to the criterion.
+        """
+        out = self.heights([kept[place]])[:, 0].astype(np.float64)
+        rest = np.maximum(sums - out, 0.0)
+        candidates = [kept[place], *self._candidates(kept, out, rest, rng, n_candidates)]
+        heights = self.heights(candidates)
+        share = 1 / (rest + DEFENSE / (1 - DEFENSE) * len(kept) * self.full)
+        terms = np.log1p(heights * share.astype(np.float32)[:, None])
+        gain = self.weight.astype(np.float32) @ terms
+        best = int(gain.argmax())
+        if gain[best] <= (1 + 1e-5) * gain[0]:  # sums are rounded to float32
+            return sums
+        kept[place] = candidates[best]
+        return rest + heights[:, best]
+
+    def _candidates(
+        self, kept: list[int], out: np.ndarray, rest: np.ndarray, rng: Any, n_candidates: int
+    ) -> list[int]:
+        """Half near the kernel that goes, half where rows would be badly represented without it;
+        all of them if few.
+        """
+        taken, n = set(kept), len(self.x)
+        if n - len(kept) <= n_candidates:
+            return sorted(set(range(n)) - taken)
+        near = self.weight * out
+        poor = self.weight / (rest + len(kept) * self.full * DEFENSE)
+        drawn: set[int] = set()
+        for chance in (near, poor):
+            edge = np.cumsum(chance)
+            where = np.searchsorted(edge, rng.uniform(size=n_candidates // 2) * edge[-1])
+            drawn |= set(np.minimum(where, n - 1).tolist())
+        return sorted(drawn - taken)

@@ -357,8 +357,6 @@ def parzen(x: Tensor, model: Any) -> Answers:
     # and round it to float32
     unit = fitted.scale * fitted.unit * net.radius
     rows = framed(_numbers(x, model.columns_.levels), fitted.location, unit)
-    if fitted.metric is not None:
-        rows = rows @ fitted.metric.T
     squared = _squared(rows, net.center / net.radius, net.narrow)  # (n, M)
     log_norm = fitted.log_norm(model._profile)
     by_class = np.zeros((len(net.weight), net.n_classes))  # votes of kernels, (M, K)
