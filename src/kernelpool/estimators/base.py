@@ -25,8 +25,8 @@ from ..arrays import (
     to_numpy,
 )
 from ..errors import KernelpoolError
+from ..inspection.describe import NotebookMixin
 from ..inspection.explanation import Explanation, explain
-from ..inspection.notebook import NotebookMixin
 from ..rows import Block, Rows, as_rows
 from ..tables.columns import Columns
 from ..training.prepare import class_prior_for, labeled_source, query_rows

@@ -293,13 +293,9 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         return self._averaged(self._encoded(X), posterior)
 
     def _describe(self) -> Description:
-        share, n_features = np.asarray(self.mixing_), len(self.location_)
-        shapes: dict[str, Any] = {}
-        if not any(self.columns_.levels):  # with categories neurons see indicators
-            weight = np.asarray(self.weights_).reshape(len(share), -1, n_features + 1)
-            shapes["weight"] = weight[:, :, :-1]
-            if self.local:
-                shapes |= {"mean": self.means_, "variance": self.covariances_}
+        share, shapes = np.asarray(self.mixing_), {}
+        if self.local and not any(self.columns_.levels):  # with categories neurons see indicators
+            shapes = {"mean": self.means_, "variance": self.covariances_}
         place = ", each with a place of its own," if self.local else ""
         return Description(
             f"A mixture of {plural(len(share), 'neuron')} that compete for the rows{place} of "

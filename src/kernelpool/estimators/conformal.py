@@ -35,8 +35,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
-from ..inspection.describe import Description, describe
-from ..inspection.pipeline import innermost, log_density
+from ..inspection.describe import Description, describe, innermost, log_density
 from ..text import plural
 from .meta import MetaClassifier
 

@@ -184,7 +184,7 @@ class EMLogEstimator(Estimator):
         return Description(
             f"A radial basis function network: {n} in {features_text(self)} and a {layer} output "
             f"layer {task}, {how} ({self.training}){training_text(self, fitted='')}",
-            Pool(share / share.sum(), weight=self.readout_[: len(share)], **shapes),
+            Pool(share / share.sum(), **shapes),
         )
 
 

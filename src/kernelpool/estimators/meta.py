@@ -18,8 +18,7 @@ from sklearn.utils.validation import (
 
 from ..arrays import safe_log, to_numpy
 from ..errors import KernelpoolError, warn
-from ..inspection.notebook import NotebookMixin
-from ..inspection.pipeline import is_fitted_estimator, log_density
+from ..inspection.describe import NotebookMixin, is_fitted_estimator, log_density
 from ..training.cross_fit import cross_fit
 from ..training.folds import folds_of
 from .pooled import PooledClassifier

@@ -300,8 +300,8 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         }
         # with categories the kernels are in the space of the indicators
         shapes = {} if any(fitted.columns.levels) else shapes
-        posterior, rows = np.eye(len(fitted.classes))[codes], fitted.kept_indices
-        return Pool(share / share.sum(), posterior, rows=rows, **shapes)
+        posterior = np.eye(len(fitted.classes))[codes]
+        return Pool(share / share.sum(), posterior, **shapes)
 
 
 def _covered(x: np.ndarray, profile: Profile, params: ParzenParams) -> np.ndarray:

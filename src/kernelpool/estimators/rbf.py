@@ -247,5 +247,5 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
             f"{classes_text(self)} "
             f"on them and on the features; width and ridge are the best of "
             f"{plural(len(self.losses_), 'setting')}.",
-            Pool(share / share.sum(), weight=self.readout_[: len(share)], **shapes),
+            Pool(share / share.sum(), **shapes),
         )

@@ -36,9 +36,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
-from ..inspection.describe import Description, describe, refusals
+from ..inspection.describe import Description, describe, innermost, refusals
 from ..inspection.metrics import CoverageCurve, accepted_up_to, ambiguity_of, coverage_curve
-from ..inspection.pipeline import innermost
 from .meta import MetaClassifier, checked_weights
 
 DEFAULT_AMBIGUITY, DEFAULT_NOVELTY = 0.2, 0.01

@@ -10,8 +10,16 @@ made of (`describe`), how good predictions are (`Metrics`), and what is certain 
 from ..training.folds import hold_out, row_keys, stratified_folds
 from . import bounds
 from .bounds import binomial_interval
-from .describe import Description, Pool, describe, member_name, refusals
-from .drift import DriftReference, DriftReport, check_drift
+from .describe import Description, Inside, Pool, describe, innermost, member_name, refusals
+from .drift import (
+    DriftReference,
+    DriftReport,
+    PriorEstimate,
+    check_drift,
+    estimate_class_prior,
+    prior_from_probability,
+    with_class_prior,
+)
 from .explanation import Explanation, FeatureImportance, FeaturePart, explain, feature_importance
 from .metrics import (
     DECISIONS,
@@ -24,8 +32,6 @@ from .metrics import (
     compare_models,
     coverage_curve,
 )
-from .pipeline import innermost, unwrap
-from .priors import PriorEstimate, estimate_class_prior, prior_from_probability, with_class_prior
 
 __all__ = [
     "DECISIONS",
@@ -36,6 +42,7 @@ __all__ = [
     "Explanation",
     "FeatureImportance",
     "FeaturePart",
+    "Inside",
     "Metrics",
     "ModelComparison",
     "Pool",
@@ -59,6 +66,5 @@ __all__ = [
     "refusals",
     "row_keys",
     "stratified_folds",
-    "unwrap",
     "with_class_prior",
 ]

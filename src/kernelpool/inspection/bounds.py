@@ -37,8 +37,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from ..errors import KernelpoolError
 from ..text import percent, plural
-from .describe import describe
-from .pipeline import innermost
+from .describe import describe, innermost
 
 __all__ = [
     "Certificate",

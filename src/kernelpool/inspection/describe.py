@@ -1,5 +1,6 @@
 """What a fitted model is made of, without any rows: a sentence, and its kernels with their shares
-and classes.
+and classes; the model inside pipelines, searches, frozen estimators and classifiers that may
+refuse; and what a notebook shows of it.
 
 =====================  ===================  ======================================================
 paper                  here                 meaning
@@ -10,15 +11,28 @@ paper                  here                 meaning
 
 Every estimator of the library returns its own `Description` from ``_describe()``. Reports,
 notebooks, the command line, model files and ONNX models read it.
+
+A kernel lives in the features that the last transformer made. Where those are input columns shifted
+and scaled, `scale` and `offset` lead back to the units of the input.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
+from ..arrays import to_numpy
 from ..kernels import FAMILIES, Kernels
-from ..text import plural
+from ..tables.columns import Columns
+from ..text import percent, plural, shorten
 
 
 @dataclass(frozen=True)
@@ -35,14 +49,8 @@ class Pool:
     """Along each feature, (M, d)."""
     covariance: np.ndarray | None = None
     """(M, d, d), or (d, d) for all; None where features are independent within a kernel."""
-    weight: np.ndarray | None = None
-    """Slopes of neurons, (M, outputs, d), or weights of kernels in the output layer, (M,
-    outputs).
-    """
     group: tuple[str, ...] = ()
     """The network that each belongs to, where there are several."""
-    rows: np.ndarray | None = None
-    """Indices of the training rows that are the kernels, (M,), in Parzen networks."""
     word: str = "kernel"
 
     def __len__(self) -> int:
@@ -166,3 +174,307 @@ def refusals(estimator: Any) -> str:
 def _family(estimator: Any) -> str:
     """The second may be "auto"."""
     return str(getattr(estimator, "covariance_type_", estimator.covariance_type))
+
+
+# -- the model inside ------------------------------------------------------------------------------
+
+SCALERS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
+    StandardScaler: lambda step: (step.scale_, step.mean_),
+    RobustScaler: lambda step: (step.scale_, step.center_),
+    MaxAbsScaler: lambda step: (step.scale_, None),
+    MinMaxScaler: lambda step: (1 / step.scale_, -step.min_ / step.scale_),
+}
+"""Of transformers of single features, `scale` and `offset`: scale * output + offset is the
+input.
+"""
+
+
+def feature_names(columns: Columns) -> list[str]:
+    """As messages and tables name them."""
+    return list(columns.names or (f"feature {i}" for i in range(len(columns))))
+
+
+class Inside:
+    """A fitted classifier and the model inside it, with its features in the units of the input.
+
+    Parameters
+    ----------
+    outer : classifier
+        Fitted.
+    X : array-like or data frame, default=None
+        Rows as the classifier takes them, for the names and kinds of columns that the model does
+        not have itself.
+
+    Attributes
+    ----------
+    model : classifier
+        The innermost one; it takes codes of categories where it is one of this library.
+    wrappers, steps : list
+        Pipelines, searches and others around it, the outermost first, and the transformers before
+        it.
+    input : Columns
+        Of the rows; `names` are theirs.
+    features : list of str
+        Of the model inside.
+    made : bool
+        Whether transformers made them out of something else than single columns.
+    scale, offset : ndarray of shape (d,)
+        scale * value + offset is in the units of the input, or of what was made of it.
+    categories : tuple
+        What the codes of each feature stand for; None for numbers.
+    """
+
+    def __init__(self, outer: Any, X: Any = None) -> None:
+        check_is_fitted(outer)
+        self.outer = outer
+        self.model, self.wrappers, self.steps = _layers(outer)
+        columns: Any = getattr(self.model, "columns_", None)
+        self.input: Columns
+        self.direct = columns is not None and not self.steps
+        if self.direct:
+            self.input = columns
+        elif X is not None:
+            self.input = Columns.learn(X)
+        else:
+            self.input = Columns.numbers(getattr(outer, "n_features_in_", 0))
+            self.input = replace(self.input, names=getattr(outer, "feature_names_in_", None))
+        self.names = feature_names(self.input)
+        self._place_features()
+        if columns is not None:
+            self._form = columns.of_codes()  # of what the model takes
+            self.model = self.model._with_columns(self._form)
+        elif X is not None:
+            self._form = columns = Columns.learn(self._after_steps(X))
+        self._columns = columns
+        self.categories = () if columns is None else columns.categories
+
+    def _place_features(self) -> None:
+        """Names of the features of the model, and the way back to the units of the input."""
+        names, made = self.names, False
+        scale: Any = 1.0
+        offset: Any = 0.0
+        for step in self.steps:
+            if type(step) in SCALERS:
+                by, to = SCALERS[type(step)](step)
+                offset = offset + scale * (0.0 if to is None else to)
+                scale = scale * (1.0 if by is None else by)
+            else:
+                names, made, scale, offset = _names_after(step, names), True, 1.0, 0.0
+        n_features = getattr(self.model, "n_features_in_", len(names))
+        if len(names) != n_features:  # a transformer that does not name what it makes
+            names, made = [f"feature {i}" for i in range(n_features)], True
+            scale, offset = 1.0, 0.0
+        self.features, self.made = list(names), made
+        self.scale, self.offset = (np.broadcast_to(v, n_features) for v in (scale, offset))
+
+    @property
+    def numbers(self) -> list[int]:
+        """Features of the model that are no categories."""
+        return [i for i, values in enumerate(self.categories) if values is None]
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _after_steps(self, X: Any) -> Any:
+        for step in self.steps:
+            X = step.transform(X)
+        return X
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Rows as the model inside takes them, (n, d): codes, NaN where a cell is missing."""
+        return np.asarray(self._columns.encode(self._after_steps(X)))
+
+    def rows(self, X: Any) -> np.ndarray:
+        """The same in the units of the input."""
+        return self.transform(X) * self.scale + self.offset
+
+    def table(self, x: np.ndarray) -> Any:
+        """What the model inside takes, of rows in the units of the input."""
+        return self._form.decode((x - self.offset) / self.scale)
+
+    def score(self, x: np.ndarray) -> np.ndarray | None:
+        """log p(x) of rows, (n,); None where the model has no density of such rows."""
+        if not hasattr(self.model, "score_samples"):
+            return None
+        try:
+            return np.asarray(self.model.score_samples(self.table(x)), np.float64)
+        except ValueError:
+            return None
+
+    # -- kernels -----------------------------------------------------------------------------------
+
+    @cached_property
+    def pool(self) -> Any:
+        """Kernels in the units of the input, a `Pool`; None where there are none with means.
+
+        Their classes are the probabilities at their means, where the model has no others.
+        """
+        pool, scale = describe(self.model).pool, self.scale
+        if pool is None or pool.mean is None or pool.mean.shape[1] != len(scale):
+            return None
+        mean = pool.mean * scale + self.offset
+        posterior = pool.class_posterior
+        if posterior is None:
+            x = np.full(mean.shape, np.nan)
+            x[:, self.numbers] = mean[:, self.numbers]
+            posterior = np.asarray(self.model.predict_proba(self.table(x)))
+        covariance = None if pool.covariance is None else pool.covariance * np.outer(scale, scale)
+        return replace(
+            pool,
+            mean=mean,
+            variance=pool.variance * scale**2,
+            covariance=covariance,
+            class_posterior=posterior,
+        )
+
+    def responsibilities(self, X: Any) -> np.ndarray | None:
+        """P(j|x) of the kernels of `pool`, (n, M); None where the model has none."""
+        if self.pool is None or not hasattr(self.model, "kernel_posterior"):
+            return None
+        found = np.asarray(self.model.kernel_posterior(self.transform(X)))
+        return found if found.shape[1] == len(self.pool) else None
+
+    def covariance(self, j: int, at: list[int]) -> np.ndarray:
+        """Of kernel j along some features."""
+        if self.pool.covariance is None:
+            return np.diag(self.pool.variance[j][at])
+        whole = self.pool.covariance if self.pool.covariance.ndim == 2 else self.pool.covariance[j]
+        return np.asarray(whole[np.ix_(at, at)])
+
+
+def innermost(estimator: Any) -> Any:
+    """The model inside, fitted or not."""
+    return _layers(estimator)[0]
+
+
+def _layers(estimator: Any) -> tuple[Any, list[Any], list[Any]]:
+    """The model inside, what stands around it, and the transformers before it."""
+    inner, wrappers, steps = estimator, [], []
+    while (attribute := inside_of(inner)) is not None:
+        wrappers.append(inner)
+        if attribute == "steps":
+            steps += [step for _, step in inner.steps[:-1] if step not in (None, "passthrough")]
+            inner = inner.steps[-1][1]
+        else:
+            inner = getattr(inner, attribute)
+    return inner, wrappers, steps
+
+
+def inside_of(estimator: Any) -> str | None:
+    """The attribute in which a wrapper keeps what it fitted; None for a model."""
+    if isinstance(estimator, Pipeline):
+        return "steps"
+    kept = ("estimator",) if isinstance(estimator, FrozenEstimator) else ()
+    for name in (*kept, "best_estimator_", "estimator_"):
+        if is_fitted_estimator(getattr(estimator, name, None)):
+            return name
+    return None
+
+
+def _names_after(step: Any, names: Sequence[str]) -> list[str]:
+    """What a fitted transformer calls the features that it makes."""
+    for arguments in ([list(names)], []):
+        try:
+            return [str(name) for name in step.get_feature_names_out(*arguments)]
+        except (AttributeError, ValueError, TypeError):
+            continue
+    return []
+
+
+def log_density(estimator: Any, X: Any) -> np.ndarray:
+    """log p(x|C_k) by the model inside, (n, K), in the features that it takes; pipelines do not
+    hand it on.
+    """
+    inner, _, steps = _layers(estimator)
+    for step in steps:
+        X = step.transform(X)
+    return np.asarray(to_numpy(inner.log_density(X)), np.float64)
+
+
+def is_fitted_estimator(estimator: Any) -> bool:
+    """Whether it is an estimator that answers, a pipeline with all its steps; forests keep an
+    unfitted one as a pattern.
+    """
+    if isinstance(estimator, Pipeline):  # scikit-learn asks its last step alone
+        return all(
+            step in (None, "passthrough") or is_fitted_estimator(step)
+            for _, step in estimator.steps
+        )
+    try:
+        check_is_fitted(estimator)
+    except (NotFittedError, TypeError):
+        return False
+    return True
+
+
+# -- notebooks -------------------------------------------------------------------------------------
+
+MINUS = "\N{MINUS SIGN}"
+MOST_ROWS, MOST_FEATURES, MOST_CLASSES, LONGEST = 10, 4, 2, 40
+
+
+class NotebookMixin:
+    """Adds a summary of a fitted model to scikit-learn's diagram.
+
+    HTML is written by hand here, a table of numbers: notebooks must not need the packages that
+    whole reports do. Everything that comes from the data is escaped.
+    """
+
+    def _repr_html_inner(self) -> str:
+        diagram: str = super()._repr_html_inner()  # type: ignore[misc]
+        return diagram + notebook_summary(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] += notebook_summary(self)
+        return bundle
+
+
+def notebook_summary(estimator: Any) -> str:
+    """A sentence and the greatest kernels, as HTML that can stand in any page; nothing where the
+    model is not fitted.
+    """
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return ""
+    description = describe(estimator)
+    body = f"<p>{escape(description.sentence)}</p>"
+    if description.pool is not None:
+        body += _table(
+            description.pool, getattr(estimator, "classes_", ()), Inside(estimator).features
+        )
+    return f'<div style="margin:0.6em 0;max-width:60em;font-size:90%">{body}</div>'
+
+
+def _table(pool: Pool, classes: Any, names: Sequence[str]) -> str:
+    order = pool.largest(MOST_ROWS).tolist()
+    columns = {pool.word: [str(j) for j in order]}
+    if pool.group:
+        columns["network"] = [pool.group[j] for j in order]
+    columns["share"] = [percent(pool.share[j]) for j in order]
+    if pool.class_posterior is not None and len(classes):
+        columns["classes"] = [_class_shares(pool.class_posterior[j], classes) for j in order]
+    left = {f"{pool.word}s": len(pool) - len(order)}
+    heads, cells = list(columns), list(columns.values())
+    if pool.mean is not None and pool.variance is not None:
+        left["features"] = max(0, len(names) - MOST_FEATURES)
+        for i, name in enumerate(names[:MOST_FEATURES]):
+            heads.append(shorten(name, LONGEST))
+            placed = zip(pool.mean[order, i], pool.variance[order, i] ** 0.5, strict=True)
+            cells.append([f"{m:.3g} ± {sd:.2g}".replace("-", MINUS) for m, sd in placed])
+    rows = [heads, *zip(*cells, strict=True)]
+    marks = ["th", *["td"] * len(order)]
+    html = "".join(
+        f"<tr>{''.join(f'<{mark}>{escape(cell)}</{mark}>' for cell in row)}</tr>"
+        for mark, row in zip(marks, rows, strict=True)
+    )
+    more = ", ".join(f"{n:,} more {word}" for word, n in left.items() if n)
+    return f"<table>{html}</table>" + (f"<p>… and {escape(more)}.</p>" if more else "")
+
+
+def _class_shares(posterior: np.ndarray, classes: Any) -> str:
+    order = [k for k in np.argsort(-posterior, kind="stable").tolist() if posterior[k] >= 0.005]
+    named = [f"{shorten(str(classes[k]), LONGEST)} {percent(posterior[k], 0)}" for k in order]
+    more = [f"{len(order) - MOST_CLASSES} more"] if len(order) > MOST_CLASSES else []
+    return ", ".join([*named[:MOST_CLASSES], *more])

@@ -30,16 +30,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import safe_log, to_numpy
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
 from ..text import percent, plural, shown, signed
 from ..training.prepare import encoded_rows
-from .describe import describe
+from .describe import Inside, describe, feature_names, innermost
 from .metrics import class_codes
-from .pipeline import innermost, unwrap
 
 MAX_SETS = 1024
 """Sets of features that are evaluated one by one; where there are more, random orders are."""
@@ -68,18 +66,16 @@ def encoded(
     That is the model inside, taking codes, where it is one of this library and nothing transforms
     its rows; else None.
     """
-    check_is_fitted(model)
     if hasattr(X, "to_frame"):  # a row of a data frame
         X = X.to_frame().T.infer_objects()
     elif not hasattr(X, "columns"):
         X = to_numpy(X) if hasattr(X, "__dlpack__") else X
         X = [X] if np.ndim(X) == 1 else X
-    inner = innermost(model)
-    if hasattr(inner, "columns_") and not unwrap(model).steps:
-        columns, x = inner.columns_, np.asarray(encoded_rows(inner, X), np.float64)
-        coded = inner._with_columns(columns.of_codes())
+    inside = Inside(model, X)
+    columns, coded = inside.input, inside.model
+    if inside.direct:
+        x = np.asarray(encoded_rows(innermost(model), X), np.float64)
         return columns, x, lambda x: _log_proba(coded, x), coded
-    columns = Columns.learn(X)
     return columns, columns.encode(X), lambda x: _log_proba(model, columns.decode(x)), None
 
 
@@ -89,11 +85,6 @@ def _log_proba(model: Any, X: Any) -> np.ndarray:
     else:
         found = safe_log(np.asarray(model.predict_proba(X), np.float64))
     return np.maximum(found, LEAST_LOG)
-
-
-def feature_names(columns: Columns) -> list[str]:
-    """As messages and tables name them."""
-    return list(columns.names or (f"feature {i}" for i in range(len(columns))))
 
 
 # -- the answer ------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from io import BytesIO
+from itertools import combinations
 from math import floor, isfinite, log10
 from pathlib import Path
 from typing import Any
@@ -40,20 +41,21 @@ import kernelpool
 
 from ...atomic import write_atomically
 from ...errors import KernelpoolError
-from ...estimators import ConformalClassifier
+from ...estimators import ConformalClassifier, RejectClassifier
 from ...inspection import (
+    Inside,
     Metrics,
     Rate,
     ambiguity_of,
     check_drift,
     coverage_curve,
+    describe,
     estimate_class_prior,
     feature_importance,
     refusals,
 )
 from ...text import is_missing, text_of
 from . import plots
-from .inside import Inside, category, explore
 
 ALPHA = 0.05
 """One minus the confidence of intervals."""
@@ -72,6 +74,9 @@ MOST_IN_MATRIX = 12
 """Classes of a confusion matrix."""
 N_DRAWN, ONE_IN, MOST_PATTERNS = 5000, 100, 20
 """Rows that are drawn, how rare an outlier is among them, and sets of missing cells."""
+
+MOST_AXES, MOST_CATEGORIES, MOST_DRAWN, GRID = 6, 6, 60, (24, 16)
+"""Features, categorical features and kernels in the explorer; cells of regions, across and up."""
 
 
 @dataclass(frozen=True)
@@ -153,20 +158,22 @@ def write_report(
         )
     parts, names, notes = _parts(model, (X, X_test), (y, y_test), (row_ids, test_row_ids))
     inside = Inside(model, parts[0].X)
+    rejecting = (part for part in inside.wrappers if isinstance(part, RejectClassifier))
+    reject = next(rejecting, None)
     page = {
         "title": text_of(title) if title is not None else type(inside.model).__name__,
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "sentence": _sentence(inside),
+        "sentence": _sentence(inside, reject),
         "names": names,
         "parts": parts,
         "facts": {k: v for k, v in (facts or {}).items() if v is not None},
         "command": None if command is None else text_of(command, 2000),
         "inside": inside,
-        "reject": inside.reject,
+        "reject": reject,
         "versions": _versions(),
         "code": _code(model),
         "columns": _columns(inside, parts[0].X),
-        **_results(inside, parts, names, notes),
+        **_results(inside, reject, parts, names, notes),
         "notes": notes,
     }
     page["colors"] = _colors(parts[0].y, names)
@@ -221,7 +228,7 @@ def _parts(
 
 
 def _results(
-    inside: Inside, parts: list[Part], names: list[str], notes: list[str]
+    inside: Inside, reject: Any, parts: list[Part], names: list[str], notes: list[str]
 ) -> dict[str, Any]:
     """Everything that is computed of the rows, by the names that the template has for it."""
     model, rows = inside.outer, parts[-1]
@@ -231,7 +238,7 @@ def _results(
     found: dict[str, Any] = {"charts": charts, "metrics": None, "curve": [], "sets": None}
     found |= {"importance": None, "drift": None, "prior": None}
     if (rows.y >= 0).any():
-        found |= _evaluation(inside, rows, names, charts)
+        found |= _evaluation(inside.outer, reject, rows, names, charts)
     if test is not None and train is not None and len(inside.names) <= MOST_WATCHED:
         few = _safe_indexing(test.X, _spaced(len(test.y), MOST_COMPARED))
         found["drift"] = check_drift(None, few, train.X)
@@ -249,11 +256,13 @@ def _results(
                 )
     x = [inside.rows(part.X) for part in parts]
     scores = [inside.score(part) for part in x]
-    found["outliers"] = _outliers(inside, parts, x, scores, names, charts)
+    novelty = None if reject is None else reject.novelty_threshold_
+    found["outliers"] = _outliers(inside, novelty, parts, x, scores, names, charts)
     at, score = _spaced(len(rows.y), MOST_EXPLORED), scores[-1]
     ids = [rows.ids[i] for i in at.tolist()]
     few, score = _safe_indexing(rows.X, at), None if score is None else score[at]
-    found["explorer"] = explore(inside, few, rows.y[at], ids, score)
+    threshold = None if reject is None else reject.ambiguity_threshold_
+    found["explorer"] = explore(inside, few, rows.y[at], ids, score, threshold)
     found["kernels"] = _kernels(inside, parts[0], x[0], names)
     if inside.pool is None:
         notes.append(f"{type(inside.model).__name__} has no kernels with means: none are listed.")
@@ -279,11 +288,10 @@ def _colors(y: np.ndarray, names: list[str]) -> dict[str, str]:
 
 
 def _evaluation(
-    inside: Inside, rows: Part, names: list[str], charts: dict[str, str]
+    model: Any, reject: Any, rows: Part, names: list[str], charts: dict[str, str]
 ) -> dict[str, Any]:
     """Metrics on rows with known classes, points of the reject curve, and prediction sets."""
-    model, reject, n_true = inside.outer, inside.reject, len(names)
-    at = np.flatnonzero(rows.y >= 0)
+    at, n_true = np.flatnonzero(rows.y >= 0), len(names)
     X, y = _safe_indexing(rows.X, at), rows.y[at]
     probability = np.asarray(model.predict_proba(X), np.float64)
     likely, labels = probability.argmax(axis=1), np.asarray(model.predict(X)).tolist()
@@ -333,6 +341,18 @@ def _worst_pairs(confusion: np.ndarray, names: list[str]) -> list[tuple[str, str
 # -- kernels and outliers --------------------------------------------------------------------------
 
 
+def category(values: Any, code: Any) -> str:
+    """What a code stands for."""
+    return text_of(values[int(code)]) if code < len(values) else "another value"
+
+
+def _classes(pool: Any, j: int, most: int) -> list[tuple[int, float]]:
+    """Codes and shares of the most frequent classes of kernel j."""
+    posterior = pool.class_posterior[j]
+    order = np.argsort(-posterior, kind="stable")[:most].tolist()
+    return [(k, float(posterior[k])) for k in order if posterior[k] >= 0.005]
+
+
 def _kernels(inside: Inside, part: Part, x: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
     """The greatest kernels, with what they are along features; `x` are the rows of `part`."""
     if inside.pool is None:
@@ -344,7 +364,7 @@ def _kernels(inside: Inside, part: Part, x: np.ndarray, names: list[str]) -> lis
         if len(traits) > MOST_COLUMNS:
             traits = sorted(traits, key=lambda trait: -trait["away"])[:MOST_TRAITS]
         kernel = {"index": j, "group": pool.group[j] if pool.group else "", "traits": traits}
-        classes = [(names[k], share) for k, share in inside.classes(j, 4)]
+        classes = [(names[k], share) for k, share in _classes(pool, j, 4)]
         found.append({**kernel, "share": float(pool.share[j]), "classes": classes})
     return found
 
@@ -379,6 +399,7 @@ def _traits(
 
 def _outliers(
     inside: Inside,
+    novelty: float | None,
     parts: list[Part],
     x: list[np.ndarray],
     scores: list[Any],
@@ -392,10 +413,8 @@ def _outliers(
     """
     if any(score is None for score in scores):
         return None
-    drawn = inside.columns.encode(inside.model.sample(N_DRAWN, random_state=0)[0])
-    drawn = drawn * inside.found.scale + inside.found.offset
+    drawn = inside.model.sample(N_DRAWN, random_state=0)[0] * inside.scale + inside.offset
     bounds = _bounds(inside, drawn, np.vstack([*x, np.zeros(drawn.shape[1])]))
-    novelty = None if inside.reject is None else inside.reject.novelty_threshold_
     named = {f"{part.name} rows": score for part, score in zip(parts, scores, strict=True)}
     lines = {f"one in {ONE_IN:,} below": bounds[-1], "novel below": novelty}
     charts["novelty"] = _chart(lambda ax: plots.draw_novelty(named, lines, ax))
@@ -461,12 +480,118 @@ def _odd(inside: Inside, x: np.ndarray, usual: np.ndarray | None) -> list[list[d
             value: Any = float(row[i]) if values is None else category(values, row[i])
             feature = {"name": text_of(inside.features[i]), "value": value, "excess": over[i]}
             if hasattr(inside.model, "impute"):
-                filled = inside.columns.encode(inside.model.impute(inside.table(unknown[None])))
-                mean = (filled * inside.found.scale + inside.found.offset)[0, i]
+                imputed = inside.model.impute(inside.table(unknown[None]))
+                mean = (imputed * inside.scale + inside.offset)[0, i]
                 feature["expected"] = mean if values is None else category(values, mean)
             features.append(feature)
         found.append(features)
     return found
+
+
+# -- the explorer ----------------------------------------------------------------------------------
+
+
+def explore(
+    inside: Inside,
+    X: Any,
+    y: np.ndarray,
+    ids: list[str],
+    score: np.ndarray | None,
+    threshold: float | None,
+) -> dict[str, Any] | None:
+    """Rows, kernels and regions of classes along any two features: the data of the page's script.
+
+    Of rows with the codes of their classes, (n,), -1 where not known, and log p(x), (n,). `threshold` is that of the ambiguity. Axes are
+    input columns of numbers: None where there are none. Categories are given by name, and a region
+    is the most probable class where the two features of the axes alone are known.
+    """
+    x, classes = inside.input.encode(X), np.asarray(inside.outer.classes_)
+    probability = np.asarray(inside.outer.predict_proba(X), np.float64)
+    named = probability.argmax(axis=1)
+    categories = inside.input.categories
+    numbers = [i for i, c in enumerate(categories) if c is None and not np.isnan(x[:, i]).all()]
+    if not numbers:
+        return None
+    axes = plots.separating(x, named, numbers, MOST_AXES)
+    shown = [i for i, values in enumerate(categories) if values is not None][:MOST_CATEGORIES]
+    kernels, nearest = _drawn_kernels(inside, X, axes)
+    ranges = [_range(x[:, i]) for i in axes]
+    return {
+        "features": [text_of(inside.names[i]) for i in axes],
+        "labels": [text_of(label) for label in classes.tolist()],
+        "ids": ids,
+        "values": [[_short(cell) for cell in row] for row in x[:, axes].tolist()],
+        "categories": {
+            text_of(inside.names[i]): [
+                None if np.isnan(code) else category(categories[i], code) for code in x[:, i]
+            ]
+            for i in shown
+        },
+        "true": np.where(y < len(classes), y, -1).tolist(),
+        "named": named.tolist(),
+        "ambiguity": [_short(value) for value in ambiguity_of(probability).tolist()],
+        "score": [None] * len(x) if score is None else [_short(v) for v in score.tolist()],
+        "nearest": nearest,
+        "kernels": kernels,
+        "threshold": threshold,
+        "ranges": ranges,
+        "grid": GRID,
+        "regions": _regions(inside, axes, ranges),
+    }
+
+
+def _range(column: np.ndarray) -> tuple[float, float]:
+    """What the page's script shows of a feature."""
+    low, high = float(np.nanmin(column)), float(np.nanmax(column))
+    margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    return low - margin, high + margin
+
+
+def _regions(inside: Inside, axes: list[int], ranges: Any) -> list[list[int]]:
+    """Codes of the cells of each pair of axes, from the lowest row up, as runs (code, count)."""
+    found = []
+    for a, b in combinations(range(len(axes)), 2):
+        centers = [
+            low + (np.arange(n) + 0.5) / n * (high - low)
+            for n, (low, high) in zip(GRID, (ranges[a], ranges[b]), strict=True)
+        ]
+        code = plots.regions_of(inside, (axes[a], axes[b]), centers[0], centers[1], decide=False)
+        if code is None:
+            return []
+        code = code.ravel()
+        starts = np.flatnonzero(np.diff(code, prepend=-1))
+        counts = np.diff(starts, append=len(code))
+        found.append(np.column_stack([code[starts], counts]).ravel().tolist())
+    return found
+
+
+def _drawn_kernels(
+    inside: Inside, X: Any, axes: list[int]
+) -> tuple[list[dict[str, Any]], list[int]]:
+    """The greatest kernels along the axes, and that of each row, -1 where it is not drawn."""
+    none = [-1] * X.shape[0]
+    if inside.pool is None or inside.made:
+        return [], none
+    pool, greatest = inside.pool, np.sort(inside.pool.largest(MOST_DRAWN)).tolist()
+    kernels = [
+        {
+            "index": j,
+            "share": _short(float(pool.share[j])),
+            "classes": [(k, _short(share)) for k, share in _classes(pool, j, 5)],
+            "mean": [_short(v) for v in pool.mean[j][axes].tolist()],
+            "covariance": [[_short(v) for v in r] for r in inside.covariance(j, axes).tolist()],
+        }
+        for j in greatest
+    ]
+    posterior = inside.responsibilities(X)
+    if posterior is None:
+        return kernels, none
+    return kernels, [j if j in greatest else -1 for j in posterior.argmax(axis=1).tolist()]
+
+
+def _short(value: float) -> float | None:
+    """As many digits as a picture needs; None where there is no number."""
+    return float(f"{value:.5g}") if np.isfinite(value) else None
 
 
 # -- the data, and how the model was made ----------------------------------------------------------
@@ -490,14 +615,14 @@ def _columns(inside: Inside, X: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _sentence(inside: Inside) -> str:
+def _sentence(inside: Inside, reject: Any) -> str:
     """The model inside, the steps before it and the wrappers around it."""
-    steps = [type(step).__name__ for step in inside.found.steps if isinstance(step, BaseEstimator)]
-    parts = [inside.description.sentence]
+    steps = [type(step).__name__ for step in inside.steps if isinstance(step, BaseEstimator)]
+    parts = [describe(inside.model).sentence]
     parts += [f"Rows first go through {' and '.join(steps)}."] * bool(steps)
-    for wrapper in inside.found.wrappers:
+    for wrapper in inside.wrappers:
         parts += [f"Selected by {type(wrapper).__name__}."] * hasattr(wrapper, "best_estimator_")
-    parts += [] if inside.reject is None else [refusals(inside.reject)]
+    parts += [] if reject is None else [refusals(reject)]
     return " ".join(parts)
 
 

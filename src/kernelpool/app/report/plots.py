@@ -15,9 +15,8 @@ from scipy.linalg import eigh
 
 from ...errors import KernelpoolError
 from ...estimators import RejectClassifier
-from ...inspection import ambiguity_of, bin_sums, binomial_interval, coverage_curve
+from ...inspection import Inside, ambiguity_of, bin_sums, binomial_interval, coverage_curve
 from ...text import text_of
-from .inside import Inside, codes_of, separating
 
 __all__ = [
     "plot_calibration",
@@ -88,6 +87,24 @@ def styled(width: float, height: float) -> Callable[[Callable[..., None]], Calla
     return decorated
 
 
+def codes_of(y: Any, classes: Any) -> np.ndarray:
+    """Position of each label among the classes; -1 where it is none of them, (n,)."""
+    place = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
+    return np.array([place.get(label, -1) for label in np.asarray(y).ravel().tolist()], np.int64)
+
+
+def separating(x: np.ndarray, codes: np.ndarray, features: list[int], most: int) -> list[int]:
+    """The features along which classes lie farthest apart, in deviations; in their order."""
+    if len(features) <= most:
+        return features
+    z, apart = x[:, features], np.zeros(len(features))
+    for j, spread in enumerate(np.nanvar(z, axis=0)):
+        known = ~np.isnan(z[:, j]) & (codes >= 0)
+        means = [z[known & (codes == k), j].mean() for k in np.unique(codes[known])]
+        apart[j] = np.var(means) / spread if spread > 0 and means else 0.0
+    return sorted(features[j] for j in np.argsort(-apart, kind="stable")[:most])
+
+
 # -- how good a classifier is ----------------------------------------------------------------------
 
 
@@ -138,9 +155,7 @@ def draw_calibration(bins: np.ndarray, ax: Any) -> None:
 
 
 @styled(5.6, 3.8)
-def plot_reject_curve(
-    model: Any, X: Any, y: Any, *, name: str | None = None, ax: Any = None
-) -> None:
+def plot_reject_curve(model: Any, X: Any, y: Any, *, ax: Any = None) -> None:
     """The error of accepted rows against the share that is accepted, on held-out rows.
 
     Parameters
@@ -152,8 +167,6 @@ def plot_reject_curve(
         Rows.
     y : array-like of shape (n_samples,)
         Their classes.
-    name : str, default=None
-        What the legend calls the curve; curves of several models may share axes.
     ax : matplotlib axes, default=None
         Where to draw; None makes a figure.
 
@@ -165,11 +178,11 @@ def plot_reject_curve(
     probability = np.asarray(model.predict_proba(X), np.float64)
     wrong = probability.argmax(axis=1) != codes_of(y, model.classes_)
     decision = model.decide(X) if isinstance(model, RejectClassifier) else np.zeros(len(wrong))
-    draw_reject_curve(ambiguity_of(probability), wrong, decision, ax, name)
+    draw_reject_curve(ambiguity_of(probability), wrong, decision, ax)
 
 
 def draw_reject_curve(
-    ambiguity: np.ndarray, wrong: np.ndarray, decision: np.ndarray, ax: Any, name: str | None = None
+    ambiguity: np.ndarray, wrong: np.ndarray, decision: np.ndarray, ax: Any
 ) -> None:
     """Of rows, (n,): ambiguity, whether wrong, and decision (1: ambiguous, 2: novel)."""
     n, taken = len(wrong), decision == 0
@@ -178,32 +191,25 @@ def draw_reject_curve(
         raise KernelpoolError("There is no reject curve: every row is novel to the model.")
     shown = np.unique(np.searchsorted(coverage, np.linspace(coverage[0], coverage[-1], 300)))
     shown = shown[shown < len(coverage)]
-    color = color_of(sum(line.get_linestyle() == "-" for line in ax.lines))
     accepted = np.rint(coverage[shown] * n)
     low, high = binomial_interval(np.rint(error[shown] * accepted), accepted)
-    x = 100 * coverage[shown]
-    ax.fill_between(x, 100 * low, 100 * high, color=color, alpha=0.18, linewidth=0)
-    ax.plot(
-        x, 100 * error[shown], color=color, linewidth=2.2, label=name or "most certain rows first"
-    )
-    ax.axhline(
-        100 * error[-1], color=GRAY, linestyle="--", label=None if name else "rows in random order"
-    )
+    x, look = 100 * coverage[shown], {"color": COLORS[0]}
+    ax.fill_between(x, 100 * low, 100 * high, alpha=0.18, linewidth=0, **look)
+    ax.plot(x, 100 * error[shown], linewidth=2.2, label="most certain rows first", **look)
+    ax.axhline(100 * error[-1], color=GRAY, linestyle="--", label="rows in random order")
     if not taken.all() and taken.any():
         used = 100 * taken.mean(), 100 * wrong[taken].mean()
         label = f"in use: {used[0]:.0f} % accepted, {used[1]:.1f} % wrong"
         ax.plot(*used, "*", color=COLORS[1], markersize=11, markeredgecolor=DARK, label=label)
     top = max(100 * error[coverage > 0.2].max(initial=error[-1]), 1e-9)
     ax.set(xlabel="rows accepted, %", ylabel="error of accepted rows, %", xlim=(0, 101))
-    ax.set_ylim(0, max(1.6 * top, ax.get_ylim()[1] if len(ax.lines) > 3 else 0))
+    ax.set_ylim(0, 1.6 * top)
     ax.legend(loc="upper left")
 
 
 @styled(6.0, 3.8)
-def plot_novelty(
-    model: Any, X: Any, X_test: Any = None, *, threshold: float | None = None, ax: Any = None
-) -> None:
-    """Histograms of log p(x), with the threshold below which rows are novel.
+def plot_novelty(model: Any, X: Any, X_test: Any = None, *, ax: Any = None) -> None:
+    """Histograms of log p(x), with the threshold below which a `RejectClassifier` finds rows novel.
 
     Parameters
     ----------
@@ -213,8 +219,6 @@ def plot_novelty(
         Rows, as a rule those of the fit.
     X_test : array-like of shape (n_test_samples, n_features), default=None
         Other rows.
-    threshold : float, default=None
-        Log-density below which rows are novel; None takes that of a `RejectClassifier`.
     ax : matplotlib axes, default=None
         Where to draw; None makes a figure.
 
@@ -227,8 +231,7 @@ def plot_novelty(
         raise KernelpoolError(
             f"plot_novelty needs score_samples, log p(x); {type(model).__name__} has none."
         )
-    if threshold is None and isinstance(model, RejectClassifier):
-        threshold = model.novelty_threshold_
+    threshold = model.novelty_threshold_ if isinstance(model, RejectClassifier) else None
     parts = {"training rows": X} if X_test is None else {"training rows": X, "test rows": X_test}
     scores = {name: np.asarray(model.score_samples(part)) for name, part in parts.items()}
     draw_novelty(scores, {"novel below": threshold}, ax)
@@ -275,8 +278,6 @@ def plot_kernels(
     y: Any,
     *,
     features: Sequence[Any] | None = None,
-    regions: bool = True,
-    deviations: float = 2.0,
     legend: bool = True,
     ax: Any = None,
 ) -> None:
@@ -295,11 +296,6 @@ def plot_kernels(
         The axes; None takes both features where there are two numbers, else the two directions in
         which the classes differ most (linear discriminant analysis; the two features, where every
         row has a missing cell). Categories are left out.
-    regions : bool, default=True
-        Whether to color the background by the decisions of the model where these two features
-        alone are known; not along directions.
-    deviations : float, default=2.0
-        Size of the ellipses, in standard deviations.
     legend : bool, default=True
         Whether to draw the legend.
     ax : matplotlib axes, default=None
@@ -308,7 +304,9 @@ def plot_kernels(
     Returns
     -------
     ax : matplotlib axes
-        Broken lines are kernels that several classes share.
+        Ellipses are two standard deviations wide, broken lines kernels that several classes share.
+        The background has the color of the decision where these two features alone are known, which
+        is not drawn along directions.
 
     Examples
     --------
@@ -328,7 +326,7 @@ def plot_kernels(
             f"{type(inside.model).__name__} has none."
         )
     codes = codes_of(y, inside.outer.classes_)
-    draw_kernels(inside, inside.rows(X), codes, ax, features, regions, deviations, legend)
+    draw_kernels(inside, inside.rows(X), codes, ax, features, legend)
 
 
 def draw_kernels(
@@ -337,8 +335,6 @@ def draw_kernels(
     codes: np.ndarray,
     ax: Any,
     features: Sequence[Any] | None = None,
-    regions: bool = False,
-    deviations: float = 1.0,
     legend: bool = True,
 ) -> None:
     """Of rows as the model inside has them, (n, d), with the codes of their classes, (n,)."""
@@ -352,16 +348,15 @@ def draw_kernels(
     ax.set(xlabel=text_of(names[0], 60), ylabel=text_of(names[1], 60))
     for label, edge, middle in ((ax.set_xlim, 0, centers[:, 0]), (ax.set_ylim, 1, centers[:, 1])):
         label(*_limits(points[:, edge], middle))
-    pair = [inside.position(i) for i in at] if len(at) == 2 else [None]
     codes_drawn: list[int] = []
-    if regions and None not in pair:
-        codes_drawn = _draw_regions(inside, pair, len(classes), ax)
+    if len(at) == 2 and not inside.made:
+        codes_drawn = _draw_regions(inside, at, len(classes), ax)
     for code in range(-1, len(classes)):
         color, mark = (GRAY, ".") if code < 0 else (color_of(code), mark_of(code))
         here = points[codes[few] == code]
         ax.scatter(*here.T, color=color, marker=mark, s=14, alpha=0.55, linewidths=0, zorder=2)
     shares = pool.class_posterior[greatest]
-    _draw_ellipses(centers, covariances, shares, deviations, ax)
+    _draw_ellipses(centers, covariances, shares, ax)
     if legend:
         _draw_legend(classes, shares, len(pool) - len(greatest), codes_drawn, pool.word, ax)
 
@@ -418,11 +413,33 @@ def _limits(points: np.ndarray, centers: np.ndarray) -> tuple[float, float]:
     return both.min() - 0.06 * reach, both.max() + 0.06 * reach
 
 
+def regions_of(
+    inside: Inside, pair: Sequence[int], across: np.ndarray, up: np.ndarray, decide: bool = True
+) -> Any:
+    """Codes of the most probable classes where two input columns alone are known, (up, across).
+
+    With `decide`, K where a rejecting classifier finds the row ambiguous, K + 1 where novel. None
+    where the classifier takes no missing values.
+    """
+    model = inside.outer
+    x = np.full((len(up) * len(across), len(inside.names)), np.nan)
+    x[:, list(pair)] = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
+    rows = inside.input.decode(x)
+    try:
+        code = np.asarray(model.predict_proba(rows)).argmax(axis=1)
+        if decide and isinstance(model, RejectClassifier):
+            decision = model.decide(rows)
+            code = np.where(decision > 0, len(model.classes_) - 1 + decision, code)
+    except ValueError:
+        return None
+    return code.reshape(len(up), len(across))
+
+
 def _draw_regions(inside: Inside, pair: list[Any], n_classes: int, ax: Any) -> list[int]:
     """The background, and the codes of the decisions in it."""
     (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
     across, up = np.linspace(left, right, 100), np.linspace(low, high, 100)
-    code = inside.regions((pair[0], pair[1]), across, up)
+    code = regions_of(inside, pair, across, up)
     if code is None:
         return []
     colors = [*(_rgb(color_of(k)) for k in range(n_classes)), np.full(3, 0.65), np.full(3, 0.3)]
@@ -444,16 +461,14 @@ def _rgb(color: str) -> np.ndarray:
     return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
 
 
-def _draw_ellipses(
-    centers: np.ndarray, covariances: Any, shares: np.ndarray, deviations: float, ax: Any
-) -> None:
-    """In the mixed colors of their classes, broken where no class has nine tenths of a kernel."""
+def _draw_ellipses(centers: np.ndarray, covariances: Any, shares: np.ndarray, ax: Any) -> None:
+    """Two deviations wide, in the mixed colors of their classes, broken where no class has nine tenths of a kernel."""
     from matplotlib.patches import Ellipse
 
     mixed = 0.85 * shares @ np.array([_rgb(color_of(k)) for k in range(shares.shape[1])])
     for center, covariance, share, color in zip(centers, covariances, shares, mixed, strict=True):
         value, vector = np.linalg.eigh(covariance)
-        short, long = 2 * deviations * np.sqrt(np.maximum(value, 0))
+        short, long = 4 * np.sqrt(np.maximum(value, 0))
         angle = np.degrees(np.arctan2(vector[1, 1], vector[0, 1]))
         line = "-" if share.max() >= 0.9 else (0, (3, 1.6))
         for look in (
