@@ -3,8 +3,9 @@ them all.
 
     python tests/torture.py --problems 10000 --files 100000 --kills 100
 
-A problem passes if the fit ends with probabilities that are finite and sum to one, densities
-without NaN, kernel posteriors that sum to one and a history that never falls (a regressor: with
+Among the problems are copies of rows, weights of any size, wild cells and tables of numbers,
+categories and booleans with missing cells. A problem passes if the fit ends with probabilities that
+are finite and sum to one, densities without NaN, kernel posteriors that sum to one and a history that never falls (a regressor: with
 finite answers); or with an error that names what is wrong (`KernelpoolError`, or scikit-learn's own
 validation). Beside it stand scikit-learn's mixtures, one a class, on the same rows.
 """
@@ -20,6 +21,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.mixture import GaussianMixture
 
 import kernelpool
@@ -133,6 +135,43 @@ def problem(rng, ordinary):
     return x, y, weight
 
 
+def twisted(x, y, weight, rng):
+    """The problem with copies of all rows, a wild cell, other units of weight, or as a mixed
+    table.
+    """
+    kind = rng.integers(4)
+    if kind == 0:
+        times = rng.integers(1, 6, size=len(y))
+        x, y = np.repeat(x, times, axis=0), np.repeat(y, times)
+        weight = None if weight is None else np.repeat(weight, times)
+    elif kind == 1:
+        x[rng.integers(len(x)), 0] = rng.choice([9999.0, -1e9, 1e30])
+    elif kind == 2:
+        weight = np.full(len(y), rng.choice([1e-3, 2.0, 1e3])) if weight is None else weight
+        weight = weight / weight.sum() if rng.random() < 0.5 else weight
+    return (mixed(x, rng) if kind == 3 else x), y, weight
+
+
+def mixed(x, rng):
+    """A table of these numbers, categories and booleans, with missing cells in all of them."""
+    table = pd.DataFrame(x).add_prefix("x")
+    for i in range(rng.integers(1, 4)):
+        n_values = int(rng.choice([1, 2, 5, 60]))
+        table[f"category {i}"] = rng.choice([f"<{v}>" for v in range(n_values)], len(x))
+    table["flag"] = (rng.random(len(x)) < 0.5).astype(object)
+    missing = rng.random(table.shape) < rng.choice([0.0, 0.1, 0.5])
+    missing[rng.random(len(x)) < 0.05] = True  # rows of which nothing is known
+    return table.mask(missing, None)
+
+
+def queries(x):
+    """Rows to ask about: those of the fit, and others far from them."""
+    if not isinstance(x, pd.DataFrame):
+        return [rows for rows in (x, x * 1e3, x[:2] - 1e4) if np.isfinite(rows).all()]
+    other = x[:2].assign(**{name: "never seen" for name in x if name.startswith("cat")})
+    return [x, other, x[:2].assign(**dict.fromkeys(x))]
+
+
 def attack(name, make, x, y, weight):
     """None, or what is wrong."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -151,9 +190,7 @@ def attack(name, make, x, y, weight):
             )
         except Exception:  # whatever it is, it is counted
             return f"{name}: {traceback.format_exc(limit=-2)}"
-        for rows in (x, x * 1e3, x[:2] - 1e4):
-            if not np.isfinite(rows).all():
-                continue
+        for rows in queries(x):
             try:
                 if name == "regressor":
                     if not np.isfinite(model.predict(rows)).all():
@@ -186,7 +223,7 @@ def attack(name, make, x, y, weight):
         history = getattr(model, "history_", None)
         if name in ("shared kernel", "neurons") and history is not None and len(history) > 1:
             fall = -np.diff(history).min() / max(1.0, np.abs(history).max())
-            if not fall < (1e-5 if x.dtype == np.float32 else 1e-8):
+            if not fall < (1e-5 if getattr(x, "dtype", None) == np.float32 else 1e-8):
                 return f"{name}: the history falls by {fall:.1e}"
     return None
 
@@ -196,6 +233,8 @@ def rivals(x, y, weight):
     weights.
     """
     del weight
+    if isinstance(x, pd.DataFrame):
+        return None  # numbers only
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -228,6 +267,8 @@ def hostile_problems(n, seed=0, say=print, first=0, only=()):
         x, y, weight = problem(rng, ordinary)
         makers = estimators(rng)
         name = list(makers)[i % len(makers)]
+        if i // (2 * len(makers)) % 2:
+            x, y, weight = twisted(x, y, weight, rng)
         if only and name not in only:
             continue
         wrong = attack(name, makers[name], x, y, weight)

@@ -4,6 +4,7 @@ import itertools
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from networks.test_em_log import densities
 from scipy.spatial.distance import cdist, pdist
@@ -376,6 +377,12 @@ def test_bad_targets(rows):
     ):
         with pytest.raises(ValueError, match=message):
             EMLogRegressor().fit(X, target)
+
+
+def test_the_regressor_takes_numbers_alone(rows):
+    frame = pd.DataFrame(rows[0], columns=["a", "b"]).assign(town="Oslo")
+    with pytest.raises(KernelpoolError, match="takes numbers; column 'town' of X holds categor"):
+        EMLogRegressor().fit(frame, rows[1])
 
 
 def test_a_training_that_is_cut_short_warns(rows):

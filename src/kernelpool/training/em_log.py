@@ -219,7 +219,13 @@ def regression_data(
     """Rows; targets about their mean in units of their deviation (n, o); these means and
     deviations.
     """
-    columns = Columns.learn(X, None)
+    columns = Columns.learn(X)
+    if any(columns.levels):
+        name = columns.label(int(np.argmax(np.array(columns.levels) > 0)))
+        raise KernelpoolError(
+            f"{type(estimator).__name__} takes numbers; {name} of X holds categories. Encode them, "
+            f"such as by sklearn.preprocessing.OneHotEncoder."
+        )
     checks: dict[str, Any] = {"multi_output": True, "y_numeric": True, "ensure_min_samples": 2}
     x, y = check_X_y(X, y, dtype=np.float64, estimator=estimator, **checks)
     targets = np.asarray(y, np.float64).reshape(len(x), -1)
