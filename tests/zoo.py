@@ -277,8 +277,8 @@ def answers(model, X):
     found = {name: np.asarray(getattr(model, name)(X)) for name in ANSWERS if hasattr(model, name)}
     if isinstance(model, EMLogRegressor):
         found["std"] = model.predict(X, return_std=True)[1]
+    if isinstance(model, MultiEdit):
+        found["kept"] = model.sample_indices_
     if hasattr(model, "sample"):
         found["sample"], found["sampled"] = map(np.asarray, model.sample(7, random_state=3))
-    if hasattr(model, "get_support"):
-        found["support"] = model.get_support()
     return found

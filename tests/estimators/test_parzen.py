@@ -67,18 +67,6 @@ def test_ties_on_integer_grids_are_ties():
     np.testing.assert_array_equal(ours.predict(X_new), theirs.predict(X_new))
 
 
-def test_uncovered_rows_get_the_class_of_the_nearest_row(clouds):
-    X, y = clouds
-    rng = np.random.default_rng(0)
-    far = rng.uniform(-50, 50, size=(200, 2))
-    nearest = y[np.argmin(((far[:, None] - X[None]) ** 2).sum(axis=2), axis=1)]
-    network = parzen(radius=1e-3).fit(X, y)
-    assert not network.in_support(far).any()
-    np.testing.assert_array_equal(network.predict(far), nearest)
-    assert np.isneginf(network.score_samples(far)).all()
-    np.testing.assert_array_equal(network.predict_proba(far).sum(axis=1), 1)
-
-
 @pytest.mark.parametrize(
     ("kernel", "name"), [("hypersphere", "tophat"), ("gaussian",) * 2, ("epanechnikov",) * 2]
 )
@@ -151,19 +139,6 @@ def test_the_radius_may_be_chosen_on_rows_set_aside(clouds, new_clouds):
     np.testing.assert_allclose(given.radius_errors_[::12], errors, atol=1e-12)
     best = given.radius_errors_.min()
     assert given.radius_errors_[given.radii_ == given.radius_] == pytest.approx(best)
-
-
-def test_kernel_posteriors_name_the_rows_that_vote(clouds):
-    X, y = clouds[0][:50], clouds[1][:50]
-    network = parzen(radius=0.5).fit(X, y)
-    posterior = network.kernel_posterior(X)
-    assert posterior.shape == (50, 50)
-    np.testing.assert_allclose(posterior.sum(axis=1), 1)
-    by_class = np.stack(
-        [posterior[:, network.kernel_classes_ == k].sum(axis=1) for k in (0, 1)], axis=1
-    )
-    np.testing.assert_allclose(by_class, network.predict_proba(X), rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(X[network.kept_indices_], network.kernels_)
 
 
 @pytest.mark.parametrize("kernel", ["hypersphere", "epanechnikov", "gaussian", CUBE])

@@ -176,6 +176,17 @@ def test_exchanges_end_where_no_single_exchange_helps(kernel):
         assert criterion_written_out(x, exchanged, kernel, 0.7, weight) <= reached + 1e-5
 
 
+def test_herding_follows_its_greedy_rule():
+    x = np.random.default_rng(5).normal(size=(30, 2))
+    height = HEIGHTS["gaussian"](cdist(x, x) / 0.7)
+    expected: list[int] = []
+    for t in range(8):  # Chen, Welling & Smola 2010, (8)-(9), among rows not yet taken
+        score = height.mean(axis=1) - height[:, expected].sum(axis=1) / (t + 1)
+        score[expected] = -np.inf
+        expected.append(int(np.argmax(score)))
+    assert reducer(x).herd(8) == expected
+
+
 def test_few_candidates_still_raise_the_criterion():
     rng = np.random.default_rng(4)
     x = rng.normal(size=(300, 3))
@@ -187,14 +198,3 @@ def test_few_candidates_still_raise_the_criterion():
         criterion_written_out(x, start, "gaussian", 0.7, np.ones(300)), abs=1e-6
     )
     assert history[-1] > history[0] + 0.1
-
-
-def test_herding_follows_its_greedy_rule():
-    x = np.random.default_rng(5).normal(size=(30, 2))
-    height = HEIGHTS["gaussian"](cdist(x, x) / 0.7)
-    expected: list[int] = []
-    for t in range(8):  # Chen, Welling & Smola 2010, (8)-(9), among rows not yet taken
-        score = height.mean(axis=1) - height[:, expected].sum(axis=1) / (t + 1)
-        score[expected] = -np.inf
-        expected.append(int(np.argmax(score)))
-    assert reducer(x).herd(8) == expected

@@ -1,25 +1,23 @@
 from urllib.error import URLError
 
 import pytest
-import sklearn.datasets._openml as fetcher
+from sklearn.utils import Bunch
 
 from papers.data import sources
 
-from .copies import Answer, openml_answers
+from .copies import OPENML_LABELS, OPENML_NUMBERS
 
 
 @pytest.fixture
-def nowhere(monkeypatch, tmp_path):
-    """No folder, no package, no network, no cache."""
+def nowhere(monkeypatch):
+    """No folder, no package, no network."""
 
-    def unreachable(*_, **__):
+    def unreachable(**_):
         raise URLError("no network in this test")
 
     monkeypatch.delenv("KERNELPOOL_DATA", raising=False)
     monkeypatch.setattr(sources.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(fetcher, "urlopen", unreachable)
-    monkeypatch.setattr(fetcher.time, "sleep", lambda seconds: None)
-    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "cache"))
+    monkeypatch.setattr(sources, "fetch_openml", unreachable)
 
 
 @pytest.fixture
@@ -33,20 +31,14 @@ def folder(nowhere, monkeypatch, tmp_path):
 
 @pytest.fixture
 def openml(nowhere, monkeypatch):
-    """Call with a set's name and rows: scikit-learn then gets them from a server that answers as
-    OpenML does.
-    """
+    """Call with a set's name and rows: they are then what OpenML holds under the set's number."""
 
     def serve(name, X, y):
-        answers = openml_answers(name, X, y)
+        def fetch(data_id, **_):
+            if data_id != OPENML_NUMBERS[name]:
+                raise ValueError(f"unexpected data set {data_id}")
+            return Bunch(data=X, target=[OPENML_LABELS[name][code] for code in y])
 
-        def urlopen(request, **_):
-            address = request.full_url
-            match = [content for end, content in answers.items() if address.endswith(end)]
-            if not match:
-                raise URLError(f"unexpected address {address}")
-            return Answer(match[0])
-
-        monkeypatch.setattr(fetcher, "urlopen", urlopen)
+        monkeypatch.setattr(sources, "fetch_openml", fetch)
 
     return serve

@@ -3,9 +3,6 @@ else.
 """
 
 import gzip
-import hashlib
-import io
-import json
 
 import numpy as np
 
@@ -91,61 +88,3 @@ def write_package(site, name, X, y):
     else:
         declared = f"@relation {name}\n@attribute Class {{{', '.join(labels)}}}\n@data\n"
         (folder / f"{name}.dat").write_text(declared + "\n".join(lines) + "\n")
-
-
-def openml_answers(name, X, y):
-    """What OpenML's server answers, by the end of the address; the answers' form is that of its
-    API, version 1.
-    """
-    number, labels = OPENML_NUMBERS[name], OPENML_LABELS[name]
-    features = [
-        f"V{i}" for i in range(1, X.shape[1] + 1)
-    ]  # OpenML's names differ from ours in most sets
-    arff = [f"@RELATION {name}", *(f"@ATTRIBUTE {feature} REAL" for feature in features)]
-    arff += [f"@ATTRIBUTE Class {{{','.join(labels)}}}", "@DATA"]
-    arff += [
-        ",".join([*map(str, row), labels[code]])
-        for row, code in zip(X.tolist(), y.tolist(), strict=True)
-    ]
-    data = ("\n".join(arff) + "\n").encode()
-    description = {
-        "id": str(number),
-        "name": name,
-        "version": "1",
-        "format": "ARFF",
-        "file_id": "77",
-        "url": "https://api.openml.org/data/v1/download/77/set.arff",
-        "default_target_attribute": "Class",
-        "status": "active",
-        "processing_date": "2020-01-01 00:00:00",
-        "md5_checksum": hashlib.md5(data).hexdigest(),
-        "description": "",
-    }
-    columns = [{"name": feature, "data_type": "numeric"} for feature in features] + [
-        {"name": "Class", "data_type": "nominal"}
-    ]
-    for index, column in enumerate(columns):
-        column |= {
-            "index": str(index),
-            "is_target": str(column["name"] == "Class").lower(),
-            "is_ignore": "false",
-            "is_row_identifier": "false",
-            "number_of_missing_values": "0",
-        }
-    qualities = [{"name": "NumberOfInstances", "value": str(len(y))}]
-    return {
-        f"data/{number}": json.dumps({"data_set_description": description}).encode(),
-        f"data/features/{number}": json.dumps({"data_features": {"feature": columns}}).encode(),
-        f"data/qualities/{number}": json.dumps({"data_qualities": {"quality": qualities}}).encode(),
-        "set.arff": data,
-    }
-
-
-class Answer(io.BytesIO):
-    """A response of urllib, as far as scikit-learn looks at it."""
-
-    def __init__(self, content):
-        super().__init__(content)
-
-    def info(self):
-        return {}

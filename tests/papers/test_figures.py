@@ -47,19 +47,3 @@ def test_a_picture_without_its_data_says_why():
     image, sentence = figures.drawn(figures.Figure("none", "None", missing))
     assert image is None
     assert sentence == "Not drawn. The data set 'ripley_train' was not found."
-
-
-def test_every_figure_that_shows_a_result_is_there():
-    assert {figure.name for figure in figures.FIGURES} == {
-        "shared-kernels-3",
-        "shared-kernels-4",
-        "shared-kernels-5",
-        "em-log-3",
-        "em-log-4",
-        "em-log-5",
-        "em-log-claims",
-        "competitive-neurons-2",
-        "competitive-neurons-5",
-        "minimal-kernel-networks-2",
-        "minimal-kernel-networks-sizes",
-    }

@@ -48,17 +48,6 @@ def test_bunch(pima):
     assert bunch.frame is None
 
 
-def test_as_frame(pima):
-    bunch = datasets.load_pima(as_frame=True)
-    assert bunch.data.columns.tolist() == bunch.feature_names
-    assert bunch.target.name == "class"
-    assert bunch.frame.columns.tolist() == [*bunch.feature_names, "class"]
-    np.testing.assert_array_equal(bunch.data.to_numpy(), pima[0])
-    frame, series = datasets.load_pima(as_frame=True, return_X_y=True)
-    assert frame.equals(bunch.data)
-    assert series.equals(bunch.target)
-
-
 def test_pima_missing_values(pima):
     X, _ = pima
     data = datasets.load_pima(missing="nan").data
@@ -147,12 +136,6 @@ def test_real_satimage_starts_with_statlogs_training_set():
     # UCI's description of the Statlog sets gives these class counts.
     assert np.bincount(bunch.target[:4435]).tolist() == [1072, 479, 961, 415, 470, 1038]
     assert np.bincount(bunch.target[4435:]).tolist() == [461, 224, 397, 211, 237, 470]
-
-
-def test_real_satimage_in_five_dimensions():
-    need("satimage")
-    X, y = datasets.load_satimage(return_X_y=True)
-    _assert_discriminant_axes(datasets.load_satimage(dims=5).data, X, y)
 
 
 def test_real_pima():

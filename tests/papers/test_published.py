@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from papers.published import Cell, cells, columns, verdict
+from papers.published import Cell, cells, verdict
 
 
 def test_every_cell_is_there_once():
@@ -37,11 +37,6 @@ def test_every_cell_is_there_once():
 def test_cells_as_printed(key, error, spread):
     cell = next(cell for cell in cells() if cell.key == key)
     assert (cell.error, cell.spread) == (error, spread)
-
-
-def test_columns():
-    assert len(columns("shared-kernels")) == 25
-    assert columns("regularized-prbf")[:2] == [("pima", 6), ("pima", 8)]
 
 
 def cell(

@@ -74,17 +74,6 @@ def test_the_pool_finds_the_same(monkeypatch, tmp_path):
     assert records("one") == records("two")
 
 
-def test_repeats(monkeypatch, tmp_path):
-    units = [Unit("shared-kernels", "wdbc", 2, repeat) for repeat in range(5)]
-    monkeypatch.setattr(shared_kernels, "units", lambda quick=False: units)
-    monkeypatch.setattr(shared_kernels, "work", fake)
-    assert go(tmp_path).run["units_run_now"] == 1
-    assert go(tmp_path, repeats=5).run["units_run_now"] == 4
-    facts = json.loads((tmp_path / "run.json").read_text())
-    assert facts["command"] == "python -m papers shared-kernels --repeats 5"
-    assert facts["repeats"] == 5
-
-
 @pytest.fixture
 def nothing(monkeypatch, tmp_path):
     """No data set can be found but those that need no file."""
@@ -147,19 +136,6 @@ def test_the_page_of_a_run(monkeypatch, tmp_path):
         in str(results)
     )
     assert "agree" not in str(results)
-
-
-@pytest.mark.parametrize(
-    ("tables", "names", "words"),
-    [
-        (None, ["shared-kernels", "regularized-prbf", "competitive-neurons", "em-log"], []),
-        (["all"], list(runner.TABLES), ["all"]),
-        ("comparison", ["comparison"], ["comparison"]),
-    ],
-)
-def test_the_comparison_is_run_by_name(tables, names, words):
-    assert runner._names(tables) == names
-    assert runner._named(names) == words
 
 
 def test_unknown_tables(tmp_path):

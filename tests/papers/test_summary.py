@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from papers.summary import compared, count, read_csv, summarize, write_csv
+from papers.summary import count, read_csv, summarize, write_csv
 
 
 def record(
@@ -78,24 +78,6 @@ def test_cells_that_were_not_run_are_named():
     assert found(rows, dataset="pima")["verdict"] == "skipped"
     assert found(rows, dataset="phoneme")["verdict"] == "not run"
     assert count(rows) == (175, 1, 1, 0, 0)
-
-
-def test_comparison():
-    records = [
-        {
-            "dataset": "pima",
-            "method": "SVM",
-            "error": e,
-            "log_loss": 0.5,
-            "calibration": 2.0,
-            "fit_seconds": 1.0,
-            "predict_seconds": 0.1,
-        }
-        for e in (20.0, 24.0)
-    ]
-    (row,) = compared(records)
-    assert (row["error"], row["folds"]) == (22.0, 2)
-    assert row["error_spread"] == pytest.approx(8**0.5, abs=1e-3)
 
 
 def test_there_and_back(tmp_path):

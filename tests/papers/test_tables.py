@@ -6,7 +6,6 @@ from sklearn.datasets import make_blobs
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.svm import SVC
 
-from kernelpool.datasets import make_xor
 from papers import (
     comparison,
     competitive_neurons,
@@ -131,15 +130,6 @@ def test_repeats_differ_and_are_the_same_again():
     assert not np.array_equal(load("clouds", 0)[0], load("clouds", 1)[0])
 
 
-def test_kernels_are_dealt_out_as_evenly_as_it_goes():
-    assert ("satimage5", 9) in {(unit.dataset, unit.kernels) for unit in regularized_prbf.units()}
-    assert len(regularized_prbf.units()) == 20 * regularized_prbf.REPEATS
-    assert len(shared_kernels.units()) == 25 * shared_kernels.REPEATS
-    assert len(competitive_neurons.units()) == 80
-    assert len(em_log.units()) == 3 * em_log.STARTS
-    assert len(comparison.units()) == 7 * 6 * 5
-
-
 @pytest.mark.parametrize(
     "module", [shared_kernels, regularized_prbf, competitive_neurons, em_log, comparison]
 )
@@ -155,45 +145,6 @@ def test_a_mixture_of_one_margin_classifier_is_a_support_vector_machine():
     assert np.array_equal(one.fit(X, y).predict(X), mixture.fit(X, y).predict(X))
 
 
-def test_margin_classifiers_share_out_what_one_cannot_do():
-    X, y = make_xor(400, random_state=0)
-    assert competitive_neurons.MarginMixture(1).fit(X, y).score(X, y) < 0.8
-    assert (
-        max(
-            competitive_neurons.MarginMixture(4, precision=20, seed=s).fit(X, y).score(X, y)
-            for s in range(4)
-        )
-        > 0.7
-    )
-
-
-def test_readings_side_by_side():
-    """Means over folds; the objective is counted from the best reading of the same fold."""
-
-    def record(step, fold, error, objective):
-        common = {
-            "dataset": "pima",
-            "parameter": "5",
-            "kernels": 6,
-            "repeat": 0,
-            "share_falling": 0.25,
-            "sum_of_falls": 0.5,
-        }
-        return {"step": step, "fold": fold, "error": error, "objective": objective, **common}
-
-    records = [record("next", 0, 30.0, -1.0), record("next", 1, 34.0, -3.0)]
-    records += [record("printed", 0, 31.0, -2.0), record("printed", 1, 31.5, -2.0)]
-    found = {row["step"]: row for row in regularized_prbf.readings(records)}
-    assert set(found) == {"next", "printed"}
-    assert (found["next"]["published"], found["next"]["ours"], found["next"]["verdict"]) == (
-        31.25,
-        32.0,
-        "within",
-    )
-    assert (found["next"]["objective"], found["printed"]["objective"]) == (-0.5, -0.5)
-    assert found["printed"]["repeats"] == 1
-
-
 # -- comparison ------------------------------------------------------------------------------------
 
 
@@ -205,13 +156,6 @@ def test_one_full_mixture_a_class_is_qda():
     theirs = QuadraticDiscriminantAnalysis().fit(X, y)
     assert np.allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=2e-3)
     assert (ours.predict(X) == theirs.predict(X)).mean() > 0.999
-
-
-def test_mixtures_are_as_large_as_their_classes_need():
-    X, y = make_blobs([400, 400], cluster_std=1, n_features=2, random_state=0)
-    X[y == 1, 0] += np.where(np.arange(400) < 200, 0, 12)  # two far parts
-    mixtures = comparison.ClassMixtures().fit(X, y).mixtures_
-    assert [mixture.n_components for mixture in mixtures] == [1, 2]
 
 
 @pytest.mark.parametrize("method", ["QDA", "Gaussian mixtures"])

@@ -2,8 +2,6 @@
 suffice.
 """
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -164,48 +162,3 @@ def test_editing_may_end_after_its_first_round():
 def test_kernels_are_dealt_out_by_websters_method():
     assert apportion(np.array([53.0, 24.0, 23.0]), np.array([99, 99, 99]), 7) == [3, 2, 2]
     assert apportion(np.array([98.0, 1.0, 1.0]), np.array([3, 99, 99]), 7) == [3, 2, 2]
-
-
-# -- how few kernels suffice -----------------------------------------------------------------------
-
-
-def search(errors, *, tolerance=0.05, of_all=None):
-    """A search whose networks misclassify so many of 100 held-out rows of a fold; the full one
-    none.
-    """
-    found = object.__new__(SizeSearch)
-    found.tolerance, found.full_error = tolerance, 0.1
-
-    def suffices(size):
-        wrong = (np.arange(100) < errors[size]).astype(float)
-        excess = float(wrong.mean())
-        found.standard_error = float(np.sqrt(((wrong - excess) ** 2).sum()) / 100)
-        return found._within(excess)
-
-    found.suffices = suffices
-    found.rows = SimpleNamespace(codes=np.arange(4000) % 2, x=np.zeros(4000))
-    found.reductions = [SimpleNamespace(rows=SimpleNamespace(x=np.zeros(1000)))]
-    found.reduction = SimpleNamespace(
-        reduce=lambda size: SimpleNamespace(error=of_all[size], size=size)
-    )
-    return found
-
-
-def test_the_search_doubles_then_halves_the_last_step():
-    # 2 of 100 rows: 2 + 1.4 <= 5 points. 4 of 100: 4 + min(2.0, 2.5) > 5
-    assert search({2: 30, 4: 20, 8: 4, 16: 2, 11: 2}).smallest() == 11
-    assert search({2: 30, 4: 20, 8: 4, 16: 2, 11: 4}).smallest() == 16
-    assert search({2: 2}).smallest() == 2
-    assert search(dict.fromkeys((2, 4, 8, 16, 32, 64, 128, 256, 512), 50)).smallest() == 4000
-
-
-def test_where_rows_are_too_few_half_of_the_tolerance_must_do():
-    assert search({2: 3}, tolerance=0.06).smallest() == 2  # standard error 1.7 points, half is 3
-    assert not search({2: 1}, tolerance=0.01).suffices(2)  # standard error 1 point
-    assert search({2: 1}, tolerance=0.02).suffices(2)
-    assert search({2: 0}, tolerance=0.0).suffices(2)
-
-
-def test_the_network_itself_must_pass_or_is_enlarged():
-    # 2 of 100 rows, standard error 1.4 points: 3.6 of the tolerance of 5 are left
-    assert search({2: 2}, of_all={2: 0.14, 3: 0.137, 5: 0.135}).build().size == 5
