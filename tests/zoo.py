@@ -94,6 +94,22 @@ def table(n=90, seed=0, missing=0.2):
     return X, np.array(["healthy", "sick"])[code]
 
 
+def faithful(start, family, sharing, sweeps, **more):
+    """The network of the paper from a given start, by plain EM: no floor, no repairs."""
+    mean, covariance, mixing, owner = start
+    return SharedKernelClassifier.prbf(
+        covariance_type=family,
+        sharing=sharing,
+        init=Start(owners=owner, means=mean, covariances=covariance, mixing=mixing),
+        max_iter=sweeps,
+        tol=0,
+        covariance_floor=0,
+        training=Training("em", acceleration=None),
+        empty_kernels="keep",
+        **more,
+    )
+
+
 @cache
 def fitted(name, missing=0.2):
     """A classifier of the list, fitted to the table; nobody changes it."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier, Start
+from kernelpool import SharedKernelClassifier, Start
 
 SHIFT, UNIT = np.array([5.0, -2.0, 0.0]), np.array([1e3, 1e-2, 7.0])
 SETTINGS = {"covariance_type": "spherical", "random_state": 0}
@@ -14,58 +14,6 @@ SETTINGS = {"covariance_type": "spherical", "random_state": 0}
 
 def in_other_units(x):
     return x * UNIT + SHIFT
-
-
-def kinds(family):
-    return {
-        "em": SharedKernelClassifier(6, covariance_type=family, training="em", random_state=0),
-        "penalty": SharedKernelClassifier(
-            6,
-            covariance_type=family,
-            training="em",
-            kernel_prior=None,
-            sharing=1.0,
-            overlap=5.0,
-            random_state=0,
-        ),
-        "conditional": SharedKernelClassifier(6, covariance_type=family, random_state=0),
-        "average": SharingAverageClassifier(
-            SharedKernelClassifier.prbf(
-                6, covariance_type=family, random_state=0, standardize=True
-            ),
-            sharing=(0, 1),
-        ),
-    }
-
-
-@pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
-@pytest.mark.parametrize(
-    ("kind", "family"),
-    [
-        *(("em", family) for family in ("spherical", "diag", "full", "tied")),
-        ("penalty", "spherical"),
-        ("conditional", "diag"),
-        ("average", "spherical"),
-    ],
-)
-def test_units_change_nothing_but_the_jacobian(blobs, family, kind):
-    x, y = blobs
-    here = kinds(family)[kind].fit(x, y)
-    there = kinds(family)[kind].fit(in_other_units(x), y)
-    np.testing.assert_allclose(
-        there.predict_proba(in_other_units(x)), here.predict_proba(x), atol=1e-5
-    )
-    jacobian = np.log(UNIT).sum()
-    np.testing.assert_allclose(
-        there.log_density(in_other_units(x)), here.log_density(x) - jacobian, rtol=1e-6, atol=1e-6
-    )
-    np.testing.assert_allclose(
-        there.kernel_posterior(in_other_units(x)), here.kernel_posterior(x), atol=1e-6
-    )
-    drawn, labels = here.sample(50, random_state=3)
-    others, same = there.sample(50, random_state=3)
-    np.testing.assert_array_equal(labels, same)
-    np.testing.assert_allclose(others, in_other_units(drawn), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("training", ["em", "conditional"])

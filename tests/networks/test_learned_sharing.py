@@ -3,8 +3,9 @@
 import naive
 import numpy as np
 import pytest
+from zoo import faithful
 
-from kernelpool import SharedKernelClassifier, Start, Training
+from kernelpool import SharedKernelClassifier
 from kernelpool.datasets import make_clouds
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.learned_sharing import Learned, LearnedSharing, init_sharing
@@ -21,21 +22,6 @@ def masses(x, y, mean, covariance, mixing, table, family, weight, prior):
         joint = joint * (np.arange(mixing.shape[1]) == y[n]) if y[n] >= 0 else joint * prior
         total += weight[n] * joint / joint.sum()
     return total
-
-
-def faithful(start, family, sweeps, **more):
-    mean, covariance, mixing, owner = start
-    return SharedKernelClassifier.prbf(
-        covariance_type=family,
-        sharing="learned",
-        init=Start(owners=owner, means=mean, covariances=covariance, mixing=mixing),
-        max_iter=sweeps,
-        tol=0,
-        covariance_floor=0,
-        training=Training("em", acceleration=None),
-        empty_kernels="keep",
-        **more,
-    )
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
@@ -60,36 +46,15 @@ def test_sweeps_equal_the_equations(blobs, given_start, family, hidden):
         naive.objective(x, labels, mean, covariance, mixing, None, table, family, weight, prior)
         / weight.sum()
     )
-    model = faithful(given_start, family, 4, unlabeled=-1).fit(x, labels, sample_weight=weight)
+    model = faithful(given_start, family, "learned", 4, unlabeled=-1).fit(
+        x, labels, sample_weight=weight
+    )
     np.testing.assert_allclose(model.sharing_, table, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
     np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(model.history_, values, rtol=1e-10)
     assert model.objective_ == model.history_[-1]
-
-
-@pytest.mark.filterwarnings("ignore:EM stopped")
-@pytest.mark.parametrize("acceleration", [None, "squarem"])
-def test_the_objective_never_falls(family, acceleration):
-    rng = np.random.default_rng(0)
-    y = rng.integers(3, size=150)
-    x = rng.normal(size=(150, 2)) * [1, 3] + rng.normal(size=(3, 2))[y]
-    labels = np.where(rng.random(150) < 0.2, -1, y)
-    weight = rng.exponential(size=150)
-    model = SharedKernelClassifier.prbf(
-        7,
-        covariance_type=family,
-        sharing="learned",
-        init="random",
-        unlabeled=-1,
-        random_state=0,
-        training=Training("em", acceleration=acceleration),
-    ).fit(x, labels, sample_weight=weight)
-    assert (np.diff(model.history_) >= -1e-9 * np.abs(model.history_[1:])).all()
-    np.testing.assert_allclose(model.sharing_.sum(axis=1), 1)
-    np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
-    assert model.sharing_.shape == model.mixing_.shape
 
 
 def test_classes_that_do_not_meet_share_nothing():

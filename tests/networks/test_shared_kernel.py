@@ -2,28 +2,13 @@ import naive
 import numpy as np
 import pytest
 from sklearn.mixture import GaussianMixture
+from zoo import faithful
 
-from kernelpool import SharedKernelClassifier, Start, Training
-from kernelpool.em import Stop, em
+from kernelpool import SharedKernelClassifier
 from kernelpool.kernels import FAMILIES, Kernels
-from kernelpool.networks.shared_kernel import Params, SharedKernel, sharing_table
+from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.penalties import Overlap
 from kernelpool.rows import ArrayRows, Frame, as_rows
-
-
-def faithful(start, family, sharing, sweeps, **more):
-    mean, covariance, mixing, owner = start
-    return SharedKernelClassifier.prbf(
-        covariance_type=family,
-        sharing=sharing,
-        init=Start(owners=owner, means=mean, covariances=covariance, mixing=mixing),
-        max_iter=sweeps,
-        tol=0,
-        covariance_floor=0,
-        training=Training("em", acceleration=None),
-        empty_kernels="keep",
-        **more,
-    )
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
@@ -103,25 +88,14 @@ def test_weights_and_unlabeled_rows_equal_the_equations(blobs, given_start, fami
     np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
     np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-14)
+    forbidden = naive.sharing_weights(owner, sharing, 3) == 0
+    assert (model.mixing_[forbidden] == 0).all()
     np.testing.assert_allclose(model.class_prior_, prior)
     expected = (
         naive.objective(x, labels, mean, covariance, mixing, owner, sharing, family, counted, prior)
         / counted.sum()
     )
     assert model.objective_ == pytest.approx(expected, rel=1e-10)
-
-
-def test_what_sharing_forbids_is_exactly_zero_whatever_the_order_of_the_rows(
-    blobs, given_start, family
-):
-    x, y = blobs
-    mean, covariance, mixing, _ = given_start
-    params = Params(Kernels(mean, covariance), mixing, np.full(3, 1 / 3))
-    network = SharedKernel(FAMILIES[family](np.zeros(3)), CLOSED)
-    rows = ArrayRows(x, y, frame=Frame(np.zeros(3), np.ones(3)))
-    for order in (rows, rows.by_class()):
-        better, _ = network.sweep(order, params)
-        assert ((better.mixing == 0) == (CLOSED == 0)).all()
 
 
 @pytest.mark.parametrize("sharing", [np.ones((6, 3)), CLOSED], ids=["open", "closed"])
@@ -152,19 +126,6 @@ def test_rows_sorted_by_class_have_the_same_sweep(
     np.testing.assert_allclose(found.mixing, expected.mixing, rtol=1e-11, atol=1e-13)
 
 
-@pytest.mark.filterwarnings("ignore:EM stopped")
-def test_sharing_may_differ_by_kernel_and_class(blobs, given_start, family):
-    x, y = blobs
-    *_, owner = given_start
-    table = np.where(owner[:, None] == np.arange(3), 1.0, 0.3)
-    by_table = faithful(given_start, family, table, 4).fit(x, y)
-    by_number = faithful(given_start, family, 0.3, 4).fit(x, y)
-    np.testing.assert_array_equal(by_table.means_, by_number.means_)
-    table[0, 2] = 0
-    confined = faithful(given_start, family, table, 4).fit(x, y)
-    assert confined.mixing_[0, 2] == 0 < by_number.mixing_[0, 2]
-
-
 @pytest.mark.filterwarnings(
     "ignore:EM stopped", "ignore:Best performing", "ignore::sklearn.exceptions.ConvergenceWarning"
 )
@@ -190,61 +151,6 @@ def test_no_sharing_is_one_gaussian_mixture_a_class(blobs, given_start, family):
         )
         np.testing.assert_allclose(model.mixing_[own, k], peer.weights_, rtol=1e-8)
         np.testing.assert_allclose(model.log_density(x)[:, k], peer.score_samples(x), rtol=1e-9)
-
-
-@pytest.mark.filterwarnings(
-    "ignore:Best performing", "ignore::sklearn.exceptions.ConvergenceWarning"
-)
-def test_one_class_is_a_gaussian_mixture(blobs, given_start, family):
-    x, _ = blobs
-    mean, covariance, mixing, _ = given_start
-    network = SharedKernel(FAMILIES[family](np.zeros(3)), np.ones((6, 1)))
-    rows = ArrayRows(x, np.zeros(len(x), int), frame=Frame(np.zeros(3), np.ones(3)))
-    start = Params(Kernels(mean, covariance), mixing[:, :1], np.ones(1))
-    fit = em(lambda params: network.sweep(rows, params), start, Stop(20, -1))
-    precision = np.linalg.inv(covariance) if family in ("full", "tied") else 1 / covariance
-    peer = GaussianMixture(
-        6, covariance_type=family, means_init=mean, precisions_init=precision, weights_init=mixing[:, 0],
-        max_iter=20, tol=0, reg_covar=0,
-    ).fit(x)  # fmt: skip
-    np.testing.assert_allclose(fit.params.kernels.mean, peer.means_, rtol=1e-8)
-    np.testing.assert_allclose(
-        fit.params.kernels.covariance, peer.covariances_, rtol=1e-8, atol=1e-10
-    )
-    np.testing.assert_allclose(fit.params.mixing[:, 0], peer.weights_, rtol=1e-8)
-    assert fit.objective == pytest.approx(peer.score(x), rel=1e-10)
-
-
-@pytest.mark.filterwarnings("ignore:EM stopped")
-def test_full_kernels_of_uncorrelated_rows_are_diagonal_ones():
-    rng = np.random.default_rng(0)
-    half = rng.normal(size=(60, 3))
-    signs = np.array([[a, b, c] for a in (1, -1) for b in (1, -1) for c in (1, -1)])
-    x = np.concatenate(
-        [half * s for s in signs]
-    )  # mirrored in every axis: no correlation in a centered kernel
-    y = np.arange(len(x)) % 2
-    y = np.concatenate([y[:60]] * 8)
-    width = np.array([[1.0, 2.0, 0.5], [0.3, 0.3, 0.3]])
-    diag, full = (
-        SharedKernelClassifier.prbf(
-            covariance_type=family,
-            init=Start(
-                owners=[0, 1],
-                means=np.zeros((2, 3)),
-                covariances=covariances,
-                mixing=np.full((2, 2), 0.5),
-            ),
-            max_iter=8,
-            tol=0,
-            training=Training("em", acceleration=None),
-        ).fit(x, y)
-        for family, covariances in (("diag", width), ("full", [np.diag(v) for v in width]))
-    )
-    np.testing.assert_allclose(
-        np.diagonal(full.covariances_, axis1=1, axis2=2), diag.covariances_, rtol=1e-9
-    )
-    np.testing.assert_allclose(full.predict_proba(x), diag.predict_proba(x), rtol=1e-8)
 
 
 def test_prediction_is_bayes_rule_on_the_densities(blobs, family, given_start):
@@ -297,42 +203,6 @@ def test_densities_survive_where_they_underflow(family):
     np.testing.assert_allclose(
         model.predict_log_proba(x[:1]), [[0, -0.5 * squared[0, 1]]], atol=1e-12
     )
-
-
-def test_sharing_table():
-    expected = [[1, 0.25, 0.25], [0.25, 0.25, 1]]
-    np.testing.assert_array_equal(sharing_table(np.array([0, 2]), 0.25, 3), expected)
-
-
-def test_a_kernel_without_rows_stays_where_it_is(family, blobs, given_start):
-    """Far from every row a kernel gets no mass at all; the others must come out as if it were not
-    there.
-    """
-    x, _ = blobs
-    mean, covariance, *_ = given_start
-    mean = np.vstack([mean[:2], [[1e4, 1e4, 1e4]]])
-    keep = covariance[:3] if family != "tied" else covariance
-    network = SharedKernel(FAMILIES[family](np.zeros(3)), np.ones((3, 1)))
-    rows = ArrayRows(x, np.zeros(len(x), int), frame=Frame(np.zeros(3), np.ones(3)))
-    better, value = network.sweep(
-        rows, Params(Kernels(mean, keep), np.full((3, 1), 1 / 3), np.ones(1))
-    )
-    np.testing.assert_allclose(better.kernels.mean[2], mean[2])
-    if family != "tied":
-        np.testing.assert_allclose(better.kernels.covariance[2], keep[2])
-    alone = naive.sweep(
-        x, np.zeros(len(x), int), mean[:2], covariance[:2] if family != "tied" else covariance,
-        np.full((2, 1), 0.5), [0, 0], 1, family,
-    )  # fmt: skip
-    np.testing.assert_allclose(better.kernels.mean[:2], alone[0])
-    np.testing.assert_allclose(
-        better.kernels.covariance[:2] if family != "tied" else better.kernels.covariance, alone[1]
-    )
-    np.testing.assert_allclose(better.mixing, np.vstack([alone[2], [[0]]]), atol=1e-12)
-    density = naive.kernel_densities(
-        x, mean[:2], covariance[:2] if family != "tied" else covariance, family
-    )
-    assert value == pytest.approx(np.log(density.sum(axis=1) / 3).mean())
 
 
 def test_float32_rows_are_worked_on_in_float64_where_kernels_are_narrow(family):
