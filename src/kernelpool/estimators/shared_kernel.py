@@ -55,7 +55,6 @@ from ..training.prepare import (
     family_of,
     given_array,
     given_weights,
-    is_unlabeled,
     named_features,
     surveyed,
     training_data,
@@ -1156,14 +1155,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
             Summed over the rows.
         """
         check_is_fitted(self)
-        labels = np.asarray(y)
-        unlabeled = is_unlabeled(labels, self.unlabeled)
-        unknown = set(labels[~unlabeled].tolist()) - set(self.classes_.tolist())
-        if unknown:
-            raise ValueError(
-                f"y contains labels that were not seen in fit: {sorted(map(str, unknown))[:5]}."
-            )
-        codes = class_codes(labels, self.classes_, self.unlabeled)
+        codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
         joint = np.asarray(self._joint(self._rows(X))())
         known = joint[np.arange(len(codes)), np.maximum(codes, 0)]
         by_row = np.where(codes < 0, np.logaddexp.reduce(joint, axis=1), known)

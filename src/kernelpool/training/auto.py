@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import safe_log
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES
+from ..networks.shared_kernel import SharedKernel
 from ..penalties import Overlap
 from ..starts import Start
 from .cross_fit import Loss, choose, cross_fit, held_out_loss
 from .folds import SampledRows, draw_rows, fold_data, stratified_folds
 from .prepare import TrainingData
-from .shared_kernel import DEFAULT_PER_CLASS, MixtureTraining, Settings, is_auto
+from .shared_kernel import DEFAULT_PER_CLASS, MixtureTraining, Settings, is_auto, log_joint
 
 FIRST_SHARING, DEGREES = 0.1, (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 STRENGTHS = (5.0, 20.0)
@@ -218,8 +218,8 @@ class _Search:
                     covariances=kernels.covariances,
                     probabilities=kernels.probabilities,
                 )
-            log_density = training.log_density(fitted.params, out[0])
-            return None, log_density + safe_log(training.class_prior)  # log P(C_k) p(x|C_k)
+            network = SharedKernel(training.host_kernel, fitted.params.mixing)
+            return None, log_joint(network, training.other_rows(out[0]), fitted.params)
 
         _, found = cross_fit(fit, (*self.rows, self.fold), self.fold, only=folds)
         found = np.where(np.isnan(found), self.log_joint.get(candidate, found), found)

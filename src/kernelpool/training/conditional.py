@@ -48,12 +48,19 @@ from ..em import Outcome
 from ..errors import KernelpoolError
 from ..lbfgs import maximize
 from ..networks.shared_kernel import Params, SharedKernel
-from ..rows import Block, Frame, Rows, as_rows, one_blas_thread, with_missing
+from ..rows import Block, Frame, Rows, one_blas_thread, with_missing
 from ..starts.sample import MOST_ROWS, Sample, content_key
 from .cross_fit import Selection, cross_fit
 from .folds import SampledRows, draw_rows, fold_data, stratified_folds
 from .prepare import TrainingData
-from .shared_kernel import ClassDensities, FittedSharedKernel, MixtureTraining, Settings
+from .shared_kernel import (
+    ClassDensities,
+    FittedSharedKernel,
+    MixtureTraining,
+    Settings,
+    is_auto,
+    log_joint,
+)
 
 BETAS = tuple(np.exp(np.linspace(-9, 0.5, 20)).tolist())
 """Inverse temperatures that are tried; over indicators of categories, mixtures are far too sure."""
@@ -93,21 +100,6 @@ FORGETTING = 10
 """Sweeps without the rows that are held out, from the network that was trained on them."""
 
 
-@dataclass(frozen=True)
-class ConditionalFit:
-    """A discriminative network, in the frame of its training."""
-
-    params: Params
-    generative_weight: float
-    loss: float
-    """Log-loss a row on held-out rows."""
-    history: tuple[float, ...]
-    """The objective at every step; it never falls."""
-    losses: tuple[float, ...]
-    """The lowest loss on held-out rows up to each step."""
-    outcome: Outcome
-
-
 def fit_discriminative(
     data: TrainingData,
     settings: Settings,
@@ -123,16 +115,13 @@ def fit_discriminative(
     each was not trained on; log P(C_k|x) of the rows that were given as held out, each by the
     network that others of them select, (n, K); and whether the training was interrupted.
     """
-    networks: list[ClassDensities] = []
-    losses: list[float] = []
-    selections: list[Selection] = []
+    found: list[tuple[ClassDensities, float, Selection]] = []
 
     def fit(part: TrainingData, settings: Settings, out: SampledRows) -> tuple[None, np.ndarray]:
-        training, fit, selection = _trained(part, settings, out)
-        networks.append(training.in_data_units(fit.params))
-        losses.append(fit.loss)
-        selections.append(selection)
-        if fit.outcome is Outcome.INTERRUPTED:
+        selection = Selection(out.code, out.weight, out.key, GAIN)
+        network, loss, outcome = _trained(part, settings, out, selection)
+        found.append((network, loss, selection))
+        if outcome is Outcome.INTERRUPTED:
             raise KeyboardInterrupt
         return None, selection.log_proba
 
@@ -157,12 +146,13 @@ def fit_discriminative(
             cross_fit(fit_fold, rows, fold)
     except KeyboardInterrupt:  # what there is stays; without any, the generative network decides
         interrupted = True
-    if not networks:
-        return networks, np.nan, None, interrupted
+    if not found:
+        return [], np.nan, None, interrupted
+    networks, losses, selections = zip(*found, strict=True)
     weights = [selection.weight.sum() for selection in selections]  # may be zero in every fold
     loss = float(np.average(losses, weights=weights if any(weights) else None))
     log_proba = None if held_out is None else selections[0].log_proba
-    return networks, loss, log_proba, interrupted
+    return list(networks), loss, log_proba, interrupted
 
 
 def _from_network(network: FittedSharedKernel, settings: Settings, n_sweeps: int) -> Settings:
@@ -174,25 +164,6 @@ def _from_network(network: FittedSharedKernel, settings: Settings, n_sweeps: int
         sharing=network.sharing,
         max_iter=min(settings.max_iter, n_sweeps),
     )
-
-
-def _trained(
-    data: TrainingData, settings: Settings, out: SampledRows
-) -> tuple[MixtureTraining, ConditionalFit, Selection]:
-    """EM on the rows that train, then the climb."""
-    training = MixtureTraining(data, replace(settings, class_prior=None))
-    em_fit = training.best()
-    if em_fit.outcome is Outcome.INTERRUPTED:
-        raise KeyboardInterrupt
-    # a learned sharing plays no part from here on
-    start = Params(*(getattr(em_fit.params, name) for name in ("kernels", "mixing", "class_prior")))
-    start = match_array(start, like=np.empty(0))
-    rows = as_rows(out.x, out.code, out.weight, n_jobs=settings.n_jobs)
-    width = start.mixing.shape[0] + training.host_kernel.n_features(out.x.shape[1])
-    selection = Selection(out.code, out.weight, out.key, GAIN)
-    weight = settings.training.generative_weight
-    fit = fit_conditional(training, start, rows.framed(training.frame, width), selection, weight)
-    return training, fit, selection
 
 
 # -- rows held out where they live -----------------------------------------------------------------
@@ -301,102 +272,100 @@ def tempered(network: SharedKernel, params: Params, beta: float) -> Params:
     )
 
 
-def _shrunk(network: SharedKernel, params: Params, shrinkage: float) -> Params:
-    share = params.mixing @ params.class_prior
-    return replace(
-        params, kernels=network.kernel.shrunk(params.kernels, share / share.sum(), shrinkage)
-    )
-
-
-def fit_conditional(
-    training: MixtureTraining,
-    start: Params,
-    held_out: Rows,
-    selection: Selection,
-    generative_weight: float | str = 0.0,
-    max_iter: int = MAX_ITER,
-) -> ConditionalFit:
-    """The network with the least loss on `held_out`, rows in the frame of `training`, on the way up
-    from `start`.
-
-    `selection` is told of every step.
+def _trained(
+    data: TrainingData, settings: Settings, out: SampledRows, selection: Selection
+) -> tuple[ClassDensities, float, Outcome]:
+    """EM on the rows that train, then climbs from there: the network with the least loss on the
+    rows held out, in the units of the data, that loss a row, and how the last climb ended.
     """
-    network = SharedKernel(training.host_kernel, np.ones(start.mixing.shape))
-    places = list(product(SHRINKAGES, BETAS))
-    losses = np.concatenate(
-        [tempered_losses(network, held_out, _shrunk(network, start, s)) for s in SHRINKAGES]
-    )
+    training = MixtureTraining(data, replace(settings, class_prior=None))
+    em_fit = training.best()
+    if em_fit.outcome is Outcome.INTERRUPTED:
+        raise KeyboardInterrupt
+    last = em_fit.params  # a learned sharing plays no part from here on
+    start = match_array(Params(last.kernels, last.mixing, last.class_prior), like=np.empty(0))
+    kernel, share = training.host_kernel, start.mixing @ start.class_prior
+    network = SharedKernel(kernel, np.ones(start.mixing.shape))
+    held_out = training.other_rows(out.x, out.code, out.weight)
+    shrunk = [kernel.shrunk(start.kernels, share / share.sum(), degree) for degree in SHRINKAGES]
+    places = [replace(start, kernels=kernels) for kernels in shrunk]
+    tried = np.concatenate([tempered_losses(network, held_out, place) for place in places])
     # the best start is not always the start of the best way up: from the covariances as they are it
     # goes on further
-    begins = sorted({int(np.argmin(losses)), int(np.argmin(losses[: len(BETAS)]))})
-    weights = GENERATIVE_WEIGHTS if generative_weight == "auto" else (float(generative_weight),)
-    n_parameters = training.host_kernel.n_parameters(*start.kernels.mean.shape)
-    max_iter = max_iter if n_parameters <= MOST_PARAMETERS * training.data.n_rows else 0
-    fits: list[ConditionalFit] = []
-    for (shrinkage, beta), weight in product([places[begin] for begin in begins], weights):
-        begin = tempered(network, _shrunk(network, start, shrinkage), beta)
-        rival = next((fit.losses for fit in fits if fit.generative_weight == weight), ())
-        fits.append(
-            _climb(network, training.rows, held_out, selection, begin, weight, max_iter, rival)
+    begins = sorted({int(np.argmin(tried)), int(np.argmin(tried[: len(BETAS)]))})
+    given, n_parameters = settings.training.generative_weight, kernel.n_parameters
+    weights = GENERATIVE_WEIGHTS if is_auto(given) else (float(given),)
+    movable = n_parameters(*start.kernels.mean.shape) <= MOST_PARAMETERS * data.n_rows
+    rivals: dict[float, list[float]] = {}
+    climbs = []
+    for begin, weight in product(begins, weights):
+        first = tempered(network, places[begin // len(BETAS)], BETAS[begin % len(BETAS)])
+        steps: list[float] = []
+        rival = rivals.setdefault(weight, steps)
+
+        def objective(params: Params, weight: float = weight) -> tuple[Any, float]:
+            return network.gradient(training.rows, params, weight)
+
+        def loss(params: Params) -> float:
+            return selection.add(log_proba(network, held_out, params))
+
+        climbs.append(
+            _climb(network, first, objective, loss, MAX_ITER if movable else 0, steps, rival)
         )
-        if fits[-1].outcome is Outcome.INTERRUPTED:
+        if climbs[-1][2] is Outcome.INTERRUPTED:
             break
-    return min(fits, key=lambda fit: fit.loss)
+    params, lowest, _ = min(climbs, key=lambda climb: climb[1])
+    return training.in_data_units(params), lowest, climbs[-1][2]
 
 
 def _climb(
     network: SharedKernel,
-    rows: Rows,
-    held_out: Rows,
-    selection: Selection,
     start: Params,
-    generative_weight: float,
+    objective: Callable[[Params], tuple[Any, float]],
+    held_out_loss: Callable[[Params], float],
     max_iter: int,
-    rival: tuple[float, ...] = (),
-) -> ConditionalFit:
-    best, lowest, best_step = start, selection.add(log_proba(network, held_out, start)), 0
+    steps: list[float],
+    rival: list[float],
+) -> tuple[Params, float, Outcome]:
+    """Up from `start`: the network with the least held-out loss on the way, that loss, and how the
+    climb ended. `steps` receives the lowest loss up to each step; `rival` has those of the climb
+    before.
+    """
+    best, lowest, best_step = start, held_out_loss(start), 0
     if not max_iter:
-        return ConditionalFit(start, generative_weight, lowest, (), (lowest,), Outcome.STOPPED)
-    losses: list[float] = []
+        steps.append(lowest)
+        return start, lowest, Outcome.STOPPED
 
     def watch(vector: np.ndarray, _: float) -> bool:
         """Called at the start, and after each step."""
         nonlocal best, lowest, best_step
-        n_steps = len(losses)
+        n_steps = len(steps)
         if n_steps:
             params = network.from_vector(vector, start)
-            loss = selection.add(log_proba(network, held_out, params))
+            loss = held_out_loss(params)
             if loss < (1 - GAIN) * lowest:
                 best, lowest, best_step = params, loss, n_steps
-        losses.append(lowest)
-        if rival and n_steps >= HEAD_START and lowest > rival[min(n_steps, len(rival) - 1)]:
+        steps.append(lowest)
+        if n_steps >= HEAD_START and lowest > rival[min(n_steps, len(rival) - 1)]:
             return True
         return n_steps >= best_step + PATIENCE
 
-    def objective(vector: np.ndarray) -> tuple[np.ndarray, float]:
+    def at(vector: np.ndarray) -> tuple[np.ndarray, float]:
         try:
-            params = network.from_vector(vector, start)
-            gradient, value = network.gradient(rows, params, generative_weight)
+            gradient, value = objective(network.from_vector(vector, start))
         except (KernelpoolError, FloatingPointError):  # too long a step: no covariances any more
             return np.zeros_like(vector), TOO_FAR
         return np.asarray(to_numpy(gradient)), value
 
+    point = np.asarray(to_numpy(network.to_vector(start)))
     with one_blas_thread():
-        top = maximize(
-            objective,
-            np.asarray(to_numpy(network.to_vector(start))),
-            max_iter=max_iter,
-            memory=15,
-            on_step=watch,
-        )
-    return ConditionalFit(best, generative_weight, lowest, top.history, tuple(losses), top.outcome)
+        top = maximize(at, point, max_iter=max_iter, memory=15, on_step=watch)
+    return best, lowest, top.outcome
 
 
 def log_proba(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
     """log P(C_k|x), (n, K)."""
-    natural_params = network.kernel.natural_params(params.kernels, rows.eps)
-    joint = rows.each(network.log_density, natural_params, params.mixing)
-    joint = np.asarray(joint, np.float64) + safe_log(params.class_prior)
+    joint = log_joint(network, rows, params)
     joint -= joint.max(axis=1, keepdims=True)
     return np.asarray(joint - logsumexp(joint, axis=1)[:, None])
 

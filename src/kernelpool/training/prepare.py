@@ -519,18 +519,15 @@ def class_codes(labels: np.ndarray, classes: np.ndarray, marker: Any) -> np.ndar
     codes = np.full(len(labels), -1, np.int64)
     known = ~is_unlabeled(labels, marker)
     given = labels[known]
-    codes[known] = np.searchsorted(
-        classes, given.astype(classes.dtype) if given.dtype == object else given
-    )
+    given = given.astype(classes.dtype) if given.dtype == object else given
+    codes[known] = np.minimum(np.searchsorted(classes, given), len(classes) - 1)
+    unknown = given[classes[codes[known]] != given]
+    if len(unknown):
+        raise ValueError(
+            f"y has the label {label_name(unknown[0])}, which is none of the classes "
+            f"{classes.tolist()}."
+        )
     return codes
-
-
-def codes_of_known(labels: np.ndarray, classes: np.ndarray) -> np.ndarray | None:
-    """Codes of labels if every one of them is among the sorted classes, (n,); None otherwise."""
-    if labels.dtype.kind == "O" or (labels.dtype.kind == "U") != (classes.dtype.kind == "U"):
-        return None
-    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return codes if bool((classes[codes] == labels).all()) else None
 
 
 def is_matrix(y: Any) -> bool:

@@ -723,16 +723,17 @@ class MixtureTraining:
         log_volume = self.data.log_volume(self.frame)
         return {"parameters": parameters, "constants": constants, "log_volume": log_volume}
 
-    def log_density(self, params: Params, x: np.ndarray) -> np.ndarray:
-        """log p(x|C_k) of other rows, given in NumPy and in the units of the data, (n, K).
+    def other_rows(self, x: np.ndarray, codes: Any = None, weight: Any = None) -> Rows:
+        """Rows on the host, given in the units of the data, in the frame."""
+        rows = as_rows(x, codes, weight, n_jobs=self.settings.n_jobs)
+        return rows.framed(self.frame, self._width + len(self.owners))
 
-        It is the density in the frame: less `frame.log_volume` it is that in the units of the data.
-        """
-        natural_params = self.host_kernel.natural_params(params.kernels, self.rows.eps)
-        network = SharedKernel(self.host_kernel, np.ones_like(params.mixing))
-        rows = as_rows(x, n_jobs=self.settings.n_jobs)
-        rows = rows.framed(self.frame, sum(natural_params.weight.shape))
-        return np.asarray(to_numpy(rows.each(network.log_density, natural_params, params.mixing)))
+
+def log_joint(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
+    """log P(C_k) p(x|C_k) in the frame of the rows, (n, K)."""
+    natural_params = network.kernel.natural_params(params.kernels, rows.eps)
+    found = to_numpy(rows.each(network.log_density, natural_params, params.mixing))
+    return np.asarray(found, np.float64) + safe_log(params.class_prior)
 
 
 def split_by_class(

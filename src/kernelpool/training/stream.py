@@ -55,12 +55,10 @@ from .prepare import (
     TrainingData,
     check_finite,
     class_codes,
-    codes_of_known,
     complete_numbers,
     distinct_labels,
     given_weights,
     label_column,
-    label_name,
     with_two_classes,
 )
 from .shared_kernel import (
@@ -375,16 +373,7 @@ def mini_batch(
         )
     columns, X = complete_numbers(estimator, X, "partial_fit")
     labels = label_column(y, X.shape[0])
-    codes = codes_of_known(labels, classes)  # nearly always all are, and that is found soonest
-    if codes is None:
-        found = distinct_labels(labels, unlabeled)
-        unknown = found[~np.isin(found, classes)]
-        if len(unknown):
-            raise ValueError(
-                f"y has the label {label_name(unknown[0])}, which is not among "
-                f"classes={classes.tolist()}."
-            )
-        codes = class_codes(labels, classes, unlabeled)
+    codes = class_codes(labels, classes, unlabeled)
     weight = None if sample_weight is None else given_weights(X, sample_weight)
     rows = as_rows(
         X, column_like(X, codes), None if weight is None else column_like(X, weight), n_jobs=n_jobs
