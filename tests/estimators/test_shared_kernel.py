@@ -187,7 +187,9 @@ def test_information_criteria(blobs, family):
         assert model.log_likelihood(x, y) == pytest.approx(likelihood)
         assert model.bic(x, y) == pytest.approx(-2 * likelihood + n_parameters * np.log(len(y)))
         assert model.aic(x, y) == pytest.approx(-2 * likelihood + 2 * n_parameters)
-    with pytest.raises(ValueError, match=r"y has the label 5, which is none of the classes \[0, 1, 2\]"):
+    with pytest.raises(
+        ValueError, match=r"y has the label 5, which is none of the classes \[0, 1, 2\]"
+    ):
         model.bic(x, y + 5)
 
 

@@ -191,7 +191,9 @@ def test_refusals():
         ValueError, match=r"classes=\[0, 2\] is not the same as on the first call: \[0, 1\]"
     ):
         model.partial_fit(x, y, classes=[0, 2])
-    with pytest.raises(ValueError, match=r"y has the label 7, which is none of the classes \[0, 1\]"):
+    with pytest.raises(
+        ValueError, match=r"y has the label 7, which is none of the classes \[0, 1\]"
+    ):
         model.partial_fit(x, np.full(100, 7))
     with pytest.raises(
         ValueError, match="X has 1 features, but SharedKernelClassifier is expecting 2"
