@@ -480,29 +480,25 @@ class SharedKernelClassifier(  # type: ignore[misc]
 
     def _continued(self, settings: Settings, data: TrainingData) -> Settings:
         """A warm start: from the fitted parameters, with what was chosen."""
-        before, changed = self._fitted, None
-        same_features = before.means.shape[1] == len(data.mean)
-        if not np.array_equal(before.classes, data.classes) or not same_features:
-            changed = "classes and features"
-        elif settings.covariance_type not in ("auto", before.training_type):
-            changed = "covariance_type"
-        elif not is_auto(settings.n_kernels) and (
-            settings.n_total not in (None, before.n_kernels_at_start)
-        ):
-            changed = "n_kernels"
-        if changed is not None:
+        before, same_classes = self._fitted, np.array_equal(self.classes_, data.classes)
+        n_kernels = None if is_auto(settings.n_kernels) else settings.n_total
+        same = {
+            "classes and features": same_classes and before.means.shape[1] == len(data.mean),
+            "covariance_type": settings.covariance_type in ("auto", before.training_type),
+            "n_kernels": n_kernels in (None, before.n_kernels_at_start),
+        }
+        for changed in [name for name, is_same in same.items() if not is_same]:
             raise KernelpoolError(
                 f"warm_start needs the {changed} of the previous fit; set warm_start=False to "
                 f"start anew."
             )
-        auto_overlap, auto_sharing = is_auto(settings.overlap), is_auto(settings.sharing)
         return replace(
             settings,
             n_kernels=None,
             covariance_type=before.training_type,
             kernel_prior=before.kernel_prior if is_auto(self.kernel_prior) else self.kernel_prior,
-            overlap=Overlap(before.overlap) if auto_overlap else settings.overlap,
-            sharing=before.sharing_degree if auto_sharing else settings.sharing,
+            overlap=Overlap(before.overlap) if is_auto(self.overlap) else settings.overlap,
+            sharing=before.sharing_degree if is_auto(self.sharing) else settings.sharing,
             start=before.as_start(),
         )
 

@@ -17,6 +17,7 @@ from ..networks.em_log import EMLog, EMLogRun, Hidden, train
 from ..networks.readout import LeastSquares, Logistic
 from ..networks.shared_kernel import Params
 from ..rows import ArrayRows
+from ..starts import Start
 from ..tables.columns import Columns
 from .prepare import TrainingData, given_weights, mean_and_variance, surveyed
 from .shared_kernel import ClassDensities, MixtureTraining, Settings
@@ -161,21 +162,21 @@ def hidden_layer(
         class_weight=np.array([data.weight]),
         unlabeled_weight=0.0,
     )
+    start = Start("random" if init == "random" else "kmeans")
+    settings = replace(settings, n_kernels=n_kernels, start=start, seed=seed)
     mixture = MixtureTraining(one_class, settings)
     if not isinstance(init, str):
         kernels, mixing = init
         kernels = mixture.host_kernel.into(kernels, mixture.frame)
         return mixture, mixture.start(kernels, mixing[:, None]), True, 0
-    rng = np.random.default_rng(seed)
-    samples = mixture.samples(int(rng.integers(2**31)))
-    most = max(1, len(samples[0].x) // ROWS_PER_KERNEL)
-    counts = mixture.counts(n_kernels or min(default_kernels, most), samples)
-    kernels = mixture.place("random" if init == "random" else "kmeans", samples, counts, rng)
-    one = np.ones((counts[0], 1))
-    start = mixture.start(kernels, one / len(one))
+    if n_kernels is None:
+        most = max(1, len(mixture.samples[0].x) // ROWS_PER_KERNEL)
+        n_kernels = min(default_kernels, most)
+        mixture = MixtureTraining(one_class, replace(settings, n_kernels=n_kernels))
+    first = mixture.first(mixture.sharing)
     if init != "em":
-        return mixture, start, True, 0
-    fit = mixture.run(start, one, np.zeros(len(one), int))
+        return mixture, first, True, 0
+    fit = mixture.run(first, mixture.sharing, mixture.owners)
     if fit.outcome is Outcome.INTERRUPTED:
         raise KeyboardInterrupt(fit.sentence(settings.max_iter))
     return mixture, fit.params, fit.outcome is Outcome.CONVERGED, fit.n_sweeps

@@ -445,7 +445,7 @@ class MixtureTraining:
         n_kernels = settings.n_total if means is None else len(means)
         if settings.start.owners is None:
             wanted = n_kernels if settings.n_kernels is None else settings.n_kernels
-            counts = self.counts(wanted, self._samples)
+            counts = self._counts(wanted)
             return np.repeat(np.arange(len(counts)), counts)
         labels = np.asarray(settings.start.owners)
         if labels.ndim != 1 or (n_kernels is not None and len(labels) != n_kernels):
@@ -460,8 +460,9 @@ class MixtureTraining:
         return np.searchsorted(classes, labels)
 
     @cached_property
-    def _samples(self) -> list[ClassSample]:
-        return self.samples(int(self._rng.integers(2**31)))
+    def samples(self) -> list[ClassSample]:
+        """Rows of each class from which starts are made."""
+        return sample_rows(self.rows, len(self.data.classes), int(self._rng.integers(2**31)))
 
     @cached_property
     def sharing(self) -> np.ndarray:
@@ -508,13 +509,9 @@ class MixtureTraining:
 
     # -- starts ------------------------------------------------------------------------------------
 
-    def samples(self, seed: int) -> list[ClassSample]:
-        """Rows of each class from which starts are made."""
-        return sample_rows(self.rows, len(self.data.classes), seed)
-
-    def counts(self, n_kernels: Any, samples: list[ClassSample]) -> list[int]:
+    def _counts(self, n_kernels: Any) -> list[int]:
         """Kernels of each class."""
-        most, classes = [len(sample.x) for sample in samples], self.data.classes
+        most, classes = [len(sample.x) for sample in self.samples], self.data.classes
         if n_kernels is None:
             d, n_numbers = len(self.data.mean), self.host_kernel.n_parameters
             # more than a mean and a width along each feature
@@ -548,12 +545,6 @@ class MixtureTraining:
                 )
         return counts
 
-    def place(
-        self, method: str, samples: list[ClassSample], counts: list[int], rng: np.random.Generator
-    ) -> Kernels:
-        """First kernels, in the frame."""
-        return placed(self.host_kernel, METHODS[method], samples, counts, rng)
-
     def start(self, kernels: Kernels, mixing: np.ndarray) -> Params:
         """Parameters of a start, where the rows live."""
         parts = kernels, mixing, self.class_prior
@@ -585,9 +576,9 @@ class MixtureTraining:
         (means, covariances), owners = self._given_kernels, self.owners
         if means is not None and covariances is not None:
             return self.in_frame(means, covariances, self.settings.start.probabilities)
-        method = "random" if self.settings.start.method == "random" else "kmeans"
+        method = METHODS.get(self.settings.start.method, METHODS["kmeans"])
         counts = np.bincount(owners, minlength=len(self.data.classes)).tolist()
-        first = self.place(method, self._samples, counts, self._rng)
+        first = placed(self.host_kernel, method, self.samples, counts, self._rng)
         order = np.argsort(np.argsort(owners, kind="stable"), kind="stable")
         first = self.host_kernel.take(first, order)
         if means is None and covariances is None:
