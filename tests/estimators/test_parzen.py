@@ -354,8 +354,6 @@ def test_bad_rows_are_explained(clouds):
         network.fit(X, y, X_val=X, y_val=y + 1)
     with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[300, 299\]"):
         network.fit(X, y, X_val=X, y_val=y[1:])
-    with pytest.raises(KernelpoolError, match="y must have a label for every row; row 1 has None"):
-        network.fit(X[:3], np.array([1, None, 2], dtype=object))
     with pytest.raises(KernelpoolError, match="sample_indices_; Careless does not"):
         reduced_network(9, edit=Careless()).fit(X, y)
     with pytest.raises(KernelpoolError, match="Editing left no row of class number 1"):

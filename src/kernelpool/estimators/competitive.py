@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..arrays import safe_log
-from ..errors import KernelpoolError
 from ..inspection.describe import Description, Pool, classes_text, features_text, training_text
 from ..networks.competitive import Competitive, NeuronParams
 from ..rows import Frame
@@ -211,11 +210,6 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
             The fitted estimator.
         """
         data, shared = self._complete_data(X, y, sample_weight)
-        if data.unlabeled_weight > 0:
-            raise KernelpoolError(
-                "y must hold a label for every row; some are None. Drop those rows: neurons need "
-                "labels."
-            )
         rule = self.solver if isinstance(self.solver, GradientRule) else None
         rule = GradientRule() if self.solver == "gradient" else rule
         fields, run = fit_neurons(

@@ -366,7 +366,7 @@ class EMLogClassifier(KernelNetworkClassifier, EMLogEstimator):
                 f"ridge='gcv' is for readout='least_squares'; got readout={self.readout!r}. Use "
                 f"ridge='loo'."
             )
-        data, shared = self._complete_data(X, y, sample_weight)
+        data, shared = self._complete_data(X, y, sample_weight, takes_unlabeled=True)
         n_classes = len(data.classes)
         first = 1 if self._is_logistic or n_classes == 2 else 0
         rows: Any = data.rows

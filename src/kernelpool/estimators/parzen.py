@@ -189,12 +189,6 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
 
     def _parzen_rows(self, data: TrainingData, space: Space) -> ParzenRows:
         rows: Any = data.rows
-        codes = np.asarray(rows.y)
-        if (codes < 0).any():
-            raise KernelpoolError(
-                f"y must have a label for every row; row {int(np.argmin(codes))} has None. Drop "
-                f"such rows first."
-            )
         x, codes, weight = labeled(rows)
         positive = np.ones(len(rows.x)) if rows.weight is None else np.asarray(rows.weight)
         inside = space.inside(x), codes, weight
