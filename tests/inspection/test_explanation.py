@@ -7,7 +7,6 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
-import zoo
 from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
@@ -67,30 +66,6 @@ def test_parts_are_shapley_values_of_the_marginals(rows, mixture):
     joint = (mixture.mixing_ * mixture.class_prior_)[first["index"]]
     assert first["label"] == mixture.classes_[joint.argmax()]
     assert first["class_posterior"] == pytest.approx(joint.max() / joint.sum())
-
-
-@pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
-@pytest.mark.parametrize("missing", [0.2, 0.0], ids=["missing", "complete"])
-@pytest.mark.parametrize("name", [*zoo.CLASSIFIERS, *zoo.META])
-def test_parts_sum_to_the_log_odds_of_the_prediction(name, missing):
-    """Numbers and categories; the base is the answer for a row of which nothing is known, the class
-    prior.
-    """
-    model, (frame, y) = zoo.fitted(name, missing), zoo.table(missing=missing)
-    few = frame[:6]
-    with np.errstate(divide="ignore"):
-        log_proba = np.log(model.predict_proba(few))
-    for why, log_p, gaps in zip(explain(model, few), log_proba, few.isna().to_numpy(), strict=True):
-        first, second = np.argsort(-log_p, kind="stable")
-        assert (why.label, why.against) == (model.classes_[first], model.classes_[second])
-        expected = log_p[first] - log_p[second]  # infinite for a vote without opposition
-        assert why.log_odds == pytest.approx(expected, rel=1e-6) or expected > 740
-        assert total(why) == pytest.approx(why.log_odds, rel=1e-9, abs=1e-6)
-        share = np.array([(y == label).mean() for label in (why.label, why.against)])
-        assert why.prior == pytest.approx(np.log(share[0] / share[1]), abs=0.01)
-        assert {part.name for part in why.features} == set(few.columns[~gaps])
-        values = {part.name: part.value for part in why.features}
-        assert values.get("town", "Rome") in ("Athens", "Oslo", "Rome")
 
 
 def test_parts_of_many_independent_features_are_their_log_ratios():

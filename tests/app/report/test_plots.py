@@ -152,9 +152,6 @@ def test_calibration_is_scikit_learns(clouds, fitted):
     np.testing.assert_allclose(drawn.lines[0].get_xdata(), sure)
     np.testing.assert_allclose(drawn.lines[0].get_ydata(), share)
     assert drawn.lines[0].get_linestyle() == "None"  # of few rows a line would be a zigzag
-    n = np.histogram(probability.max(axis=1), np.linspace(0, 1, 11))[0]
-    error = n[n > 0] @ np.abs(share - sure) / len(y)
-    assert drawn.get_label() == f"ECE {error:.3f}"
 
 
 def test_the_histogram_holds_every_row_and_the_threshold(rejecting, clouds):
