@@ -146,15 +146,9 @@ COMPRESSED = {"n_rows": 10, "n_kept": 1, "n_errors": 0}
         ("test_size", SIZE | {"n_kernels": 0}, "n_kernels must be at least 1; got 0"),
         (
             "test_size",
-            SIZE | {"n_kernels": 1, "radius": "chosen"},
-            "n_kernels must be at least 2; got 1",
-        ),
-        (
-            "test_size",
             SIZE | {"error": 1.0},
             "error must lie between 0 and 1, both excluded; got 1.0",
         ),
-        ("test_size", SIZE | {"alpha": 0}, "alpha must lie between 0 and 1"),
         ("test_size", SIZE | {"slack": 0}, r"slack must lie in \(0, 1\]; got 0"),
         ("test_size", SIZE | {"radius": "free"}, "radius must be 'fixed' or 'chosen'; got 'free'"),
         ("certified_error", CERTIFIED | {"n_rows": 0}, "n_rows must be positive; got 0"),

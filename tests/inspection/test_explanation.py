@@ -68,16 +68,6 @@ def test_parts_are_shapley_values_of_the_marginals(rows, mixture):
     assert first["class_posterior"] == pytest.approx(joint.max() / joint.sum())
 
 
-def test_parts_of_many_independent_features_are_their_log_ratios():
-    means = np.random.default_rng(1).normal(size=(2, 14))
-    model = SharedKernelClassifier.from_parameters(means, [1, 1], np.eye(2), [0.5, 0.5], [0, 1])
-    why = model.explain(means[0])
-    assert total(why) == pytest.approx(why.log_odds)
-    ratio = {f"feature {i}": 0.5 * gap**2 for i, gap in enumerate(means[0] - means[1])}
-    assert {part.name: part.part for part in why.features} == pytest.approx(ratio)
-    assert max(part.error for part in why.features) < 1e-6
-
-
 def test_sampled_shapley_values_are_within_their_error_of_the_exact_ones():
     table = np.random.default_rng(2).normal(size=(2**8, 3))
     value = lambda masks: table[masks @ (1 << np.arange(8))]  # noqa: E731

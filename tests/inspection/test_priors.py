@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.stats import chi2
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -83,17 +82,6 @@ def test_frequencies_are_named_in_three_ways():
     ):
         with pytest.raises(KernelpoolError, match=message):
             TRUE.with_class_prior(wrong)
-
-
-@pytest.mark.parametrize("model", [EM, ParzenClassifier(), POOL], ids=["em", "parzen", "pool"])
-def test_frequencies_may_be_given_before_the_fit(model):
-    x, y = TRUE.sample(100, random_state=0)
-    fitted = clone(model).set_params(class_prior={"c": 0.9}).fit(x, y)
-    other = clone(model).fit(x, y).with_class_prior({"c": 0.9})
-    np.testing.assert_allclose(fitted.class_prior_, other.class_prior_)
-    if not isinstance(model, ParzenClassifier):  # whose width depends on the frequencies
-        found = fitted.predict_proba(x)
-        np.testing.assert_allclose(found, other.predict_proba(x), rtol=0.2, atol=0.02)
 
 
 def test_whatever_stands_around_a_model_takes_them_too():

@@ -229,11 +229,6 @@ def test_kernels_behind_a_scaler_are_in_the_units_of_the_input(report, clouds):
         assert [float(cell[1]) for cell in row[3:5]] == pytest.approx(means[int(row[0][0])])
     drawn = {kernel["index"]: kernel["mean"] for kernel in page.explorer["kernels"]}
     assert drawn == {j: pytest.approx(mean, rel=1e-4) for j, mean in enumerate(means.tolist())}
-    made = make_pipeline(PCA(2), SharedKernelClassifier.prbf(3, random_state=0)).fit(X, y)
-    page = report(made, X, y)
-    assert "Rows first go through PCA." in page.text
-    assert "pca0" in page.text
-    assert page.explorer["kernels"] == []  # they have no place along input columns
 
 
 def test_kernels_without_classes_have_those_of_the_model_at_their_means(report, clouds):

@@ -75,16 +75,12 @@ def test_more_features_are_projected_on_the_directions_in_which_classes_differ()
     np.testing.assert_allclose((X @ axes).std(axis=0), 1.0)
     lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.0).fit(X, y).transform(X)[:, 0]
     assert abs(np.corrcoef(lda, X @ axes[:, 0])[0, 1]) > 0.999
-    model = SharedKernelClassifier.prbf(2, covariance_type="full", random_state=0, tol=0.02)
-    model.fit(X, y)
+    model = SharedKernelClassifier.prbf(2, random_state=0, tol=0.02).fit(X, y)
     partial = np.vstack([X, np.where(np.arange(5) == 4, np.nan, 0)])  # it cannot be projected
     ax = plot_kernels(model, partial, [*y, 0])
     assert ax.get_xlabel() == "discriminant 1"
-    centers, covariances, _ = ellipses(ax)
-    for center, covariance in zip(centers, covariances, strict=True):
-        j = np.abs(model.means_ @ axes - center).sum(axis=1).argmin()
-        np.testing.assert_allclose(center, model.means_[j] @ axes, rtol=1e-6)
-        np.testing.assert_allclose(covariance / 4, axes.T @ model.covariances_[j] @ axes, rtol=1e-6)
+    centers = ellipses(ax)[0]
+    np.testing.assert_allclose(np.sort(centers, 0), np.sort(model.means_ @ axes, 0), rtol=1e-6)
 
 
 def test_regions_are_decisions_refusals_included(rejecting, clouds):
