@@ -12,7 +12,7 @@ import kernelpool
 import kernelpool.__main__ as entry
 from kernelpool.app.cli import demo
 from kernelpool.app.cli.app import COMMANDS, app, load_command
-from kernelpool.app.cli.console import CommandError, Exit, placed
+from kernelpool.app.cli.console import Exit
 from kernelpool.text import shown
 
 from .tables import NAMES, QUICK, colors, labels, table, write_csv
@@ -177,22 +177,3 @@ def test_what_a_model_file_says_of_its_training_is_not_trusted(run, summary):
     ):
         result = CliRunner().invoke(app, words)
         assert result.exit_code in (0, 3, 4), (words, result.output, result.exception)
-
-
-def written(path, force, text, before_the_end=lambda: None):
-    with placed(str(path), force) as beside:
-        Path(beside).write_text(text)
-        before_the_end()
-
-
-def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path):
-    target = tmp_path / "out.csv"
-    with pytest.raises(CommandError, match="exists already"):
-        written(target, False, "ours", lambda: target.write_text("theirs"))
-    assert target.read_text() == "theirs"
-    with pytest.raises(ZeroDivisionError):
-        written(target, True, "half", lambda: 1 / 0)
-    assert target.read_text() == "theirs"
-    written(target, True, "ours")
-    assert target.read_text() == "ours"
-    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]

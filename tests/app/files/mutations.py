@@ -68,18 +68,6 @@ def cut_or_extended(file, rng):
     return pick(rng, [file.data[: rng.integers(len(file.data))], file.data + rng.bytes(9)])
 
 
-def overwritten(file, rng):
-    data = bytearray(file.data)
-    start, n = rng.integers(len(data)), rng.integers(1, 64)
-    data[start : start + n] = pick(rng, [bytes(n), b"\xff" * n, rng.bytes(n), data[:n]])
-    return bytes(data)
-
-
-def other_length(file, rng):
-    length = pick(rng, [0, 1, 2**15, 2**32, 2**62, len(file.data), len(file.data) - 8])
-    return length.to_bytes(8, "little") + file.data[8:]
-
-
 # -- the index -------------------------------------------------------------------------------------
 
 
@@ -216,8 +204,6 @@ def reshaped_arrays(file, rng):
 MUTATIONS = [
     flipped_bits,
     cut_or_extended,
-    overwritten,
-    other_length,
     edited_text,
     other_places,
     edited_header,

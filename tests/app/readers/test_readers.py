@@ -130,14 +130,6 @@ def test_typed_files_folders_and_pipes_hold_the_same_rows(d):
         Path("pipe").unlink()
 
 
-def test_folders_of_hive_are_columns(d):
-    for key in ("1", "2", "x%20y", "__HIVE_DEFAULT_PARTITION__"):
-        Path(f"f/part={key}").mkdir(parents=True)
-        pq.write_table(table().slice(0, 30), f"f/part={key}/1.parquet")
-    rows = read("f", kinds={"part": CATEGORY})
-    assert rows.table.column("part").to_pylist()[::30] == ["1", "2", None, "x y"]
-
-
 cell = st.text(string.printable + "éß數", max_size=8)
 
 
@@ -173,8 +165,11 @@ def test_small_blocks_change_nothing_but_the_batches(d, monkeypatch):
     monkeypatch.setattr(files, "BLOCK", 300)
     batches = list(Source(str(d)).batches())
     assert len(batches) > 3
-    assert [batch.first_row for batch in batches[:2]] == [1, batches[0].rows.num_rows + 1]
+    assert [batch.numbers[0] for batch in batches[:2]] == [1, batches[0].rows.num_rows + 1]
     assert read(d).y.tolist() == [row[2] for row in quoted]
+    drawn = read_rows(Source(str(d), most_bytes=d.stat().st_size / 2), "color")
+    assert 30 < len(drawn.ids) < 60
+    assert drawn.y.tolist() == [quoted[i - 1][2] for i in drawn.ids]
     d.write_text("a,b,color\n1,2,red\n" + "9" * 1000 + ",2,red\n")
     with pytest.raises(TableError, match=r"after row .: a row is longer than 300 bytes"):
         read(d)

@@ -17,12 +17,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum, StrEnum
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, Self
 
 import typer
 
-from ...text import plain, quoted, shorten, shown
+from ...text import percent, plain, quoted, shorten, shown
 
 SHOWN_AFTER = 2.0
 """Seconds before progress is shown."""
@@ -214,6 +215,63 @@ def table_output(
         table_writer(kind, file, schema, raw) as write,
     ):
         yield write
+
+
+# -- what fit and evaluate share --------------------------------------------------------------------
+
+
+def baseline(metrics: Any) -> str:
+    """The error that needs no model."""
+    frequent = float(1 - metrics.confusion.sum(axis=1).max() / metrics.n_rows)
+    return f"always the most frequent class: {percent(frequent)}"
+
+
+def check_report(path: str, force: bool) -> None:
+    """Refuse before any work what could not be written after it."""
+    if find_spec("jinja2") is None or find_spec("matplotlib") is None:
+        raise CommandError(
+            Exit.EXTRA,
+            "A report needs jinja2 and matplotlib: pip install '.[report]' in kernelpool's folder.",
+        )
+    check_free(path, force)
+
+
+def write_page(
+    model: Any,
+    rows: Any,
+    path: str,
+    force: bool,
+    screen: Screen,
+    *,
+    new: Any,
+    fitted: Any = None,
+    command: str | None = None,
+) -> None:
+    """The report of a model on rows that it was not fitted to, and on those that it was."""
+    from ..report import write_report
+
+    def part(at: Any) -> tuple[Any, Any, Any]:
+        if at is None:
+            return None, None, None
+        table, y = rows.at(at)
+        known = any(label is not None for label in y)
+        return table, y if known else None, rows.ids[at].tolist()
+
+    (x, y, ids), (x_new, y_new, new_ids) = part(fitted), part(new)
+    with placed(path, force) as beside, screen.working("Writing the report"):
+        write_report(
+            model,
+            x,
+            y,
+            beside,
+            X_test=x_new,
+            y_test=y_new,
+            row_ids=ids,
+            test_row_ids=new_ids,
+            facts={"Rows": rows.source, "Target": rows.target},
+            command=command,
+        )
+    screen.result(f"Report: {shown(path, 400)}")
 
 
 # -- options ---------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ How good models are on rows with known classes, whether rows are like those of t
 about both.
 """
 
-from importlib.util import find_spec
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,9 +19,8 @@ from ...inspection import (
 )
 from ...text import listed, percent, plural, shown
 from ..readers.files import Source
-from ..readers.table import Rows
 from . import console as o
-from .console import CommandError, Exit, Screen, check_free, placed
+from .console import CommandError, Exit, Screen
 from .model import LoadedModel, load_model
 
 PATHS = "Model files that `kernelpool fit` wrote, and rows: a file, a folder, or - for stdin."
@@ -122,18 +120,12 @@ def _record(metrics: Metrics, loaded: LoadedModel, alpha: float) -> dict[str, An
     }
 
 
-def baseline(metrics: Metrics) -> str:
-    """The error that needs no model."""
-    frequent = float(1 - metrics.confusion.sum(axis=1).max() / metrics.n_rows)
-    return f"always the most frequent class: {percent(frequent)}"
-
-
 def _print(metrics: Metrics, record: dict[str, Any], screen: Screen) -> None:
     """The figures of one model, for people."""
     alpha = 1 - record["confidence"]
     bound = f"at most {percent(record['certified'])} of new rows are misclassified"
     lines = {
-        "Error": f"{metrics.rate(alpha)}; {baseline(metrics)}",
+        "Error": f"{metrics.rate(alpha)}; {o.baseline(metrics)}",
         "Certified": f"with {100 * record['confidence']:g} % confidence {bound}",
         "Log-loss": f"{metrics.log_loss:.4f} (Brier score {metrics.brier:.4f})",
         "Calibration": f"probabilities are off by {percent(metrics.calibration_error)} on average",
@@ -255,56 +247,8 @@ def report(
     Example: kernelpool report irises.safetensors new.csv -o irises.html
     """
     screen = Screen(as_json, quiet)
-    check_report(output, force)
+    o.check_report(output, force)
     loaded, source = load_model(model, screen), Source(data, o.text_style(text))
     rows = loaded.read(source, target, screen, tuple(keep or ()))
-    write_page(loaded.model, rows, output, force, screen, new=np.arange(len(rows.y)))
+    o.write_page(loaded.model, rows, output, force, screen, new=np.arange(len(rows.y)))
     screen.answer({"report": output, "n_rows": len(rows.y)})
-
-
-def check_report(path: str, force: bool) -> None:
-    """Refuse before any work what could not be written after it."""
-    if find_spec("jinja2") is None or find_spec("matplotlib") is None:
-        raise CommandError(
-            Exit.EXTRA,
-            "A report needs jinja2 and matplotlib: pip install '.[report]' in kernelpool's folder.",
-        )
-    check_free(path, force)
-
-
-def write_page(
-    model: Any,
-    rows: Rows,
-    path: str,
-    force: bool,
-    screen: Screen,
-    *,
-    new: np.ndarray | None,
-    fitted: np.ndarray | None = None,
-    command: str | None = None,
-) -> None:
-    """The report of a model on rows that it was not fitted to, and on those that it was."""
-    from ..report import write_report
-
-    def part(at: np.ndarray | None) -> tuple[Any, Any, Any]:
-        if at is None:
-            return None, None, None
-        table, y = rows.at(at)
-        known = any(label is not None for label in y)
-        return table, y if known else None, rows.ids[at].tolist()
-
-    (x, y, ids), (x_new, y_new, new_ids) = part(fitted), part(new)
-    with placed(path, force) as beside, screen.working("Writing the report"):
-        write_report(
-            model,
-            x,
-            y,
-            beside,
-            X_test=x_new,
-            y_test=y_new,
-            row_ids=ids,
-            test_row_ids=new_ids,
-            facts={"Rows": rows.source, "Target": rows.target},
-            command=command,
-        )
-    screen.result(f"Report: {shown(path, 400)}")

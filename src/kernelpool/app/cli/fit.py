@@ -1,8 +1,7 @@
 """`kernelpool fit`: from a table to a model file, with an error measured on held-out rows.
 
-Files larger than memory are read in batches, once: the first tells what the columns hold. Rows are
-held out by their content while the others are fitted, and kept in memory together with as many of
-the others; both stand for all rows in the evaluation, in the model file and in a report.
+Rows are fitted in memory. Of larger files rows are drawn at random, and the command says so: from
+Python, `SharedKernelClassifier().fit(path, target)` takes all of them.
 """
 
 import json
@@ -12,9 +11,9 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,33 +31,23 @@ from ... import (
     SharedKernelClassifier,
     save,
 )
-from ...errors import TableError
 from ...inspection import DriftReference, Metrics, describe, hold_out, row_keys, stratified_folds
-from ...text import did_you_mean, listed, plain, plural, quoted, shown
+from ...text import did_you_mean, percent, plain, plural, quoted, shown
 from ..readers.files import SUFFIXES, Source, stem_of
-from ..readers.table import (
-    CATEGORY,
-    NUMBER,
-    Rows,
-    fingerprint,
-    labels_of,
-    read_rows,
-    table_of,
-)
+from ..readers.table import CATEGORY, NUMBER, Rows, fingerprint, read_rows
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free, placed
-from .evaluate import baseline, check_report, write_page
 
-IN_MEMORY = 256_000_000
+IN_MEMORY = 1e9
 """Bytes of files that are read whole."""
 
-POOL, LARGE = "pool", "shared-kernel"
-"""The models that are fitted unless another is named, to rows in memory and to larger files."""
+POOL = "pool"
+"""The model that is fitted unless another is named."""
 
 MODELS: dict[str, Callable[..., Any]] = {
     POOL: PooledClassifier,
     "auto": SharedKernelClassifier.auto,
-    LARGE: SharedKernelClassifier,
+    "shared-kernel": SharedKernelClassifier,
     "rbf": RBFNetworkClassifier,
     "neurons": CompetitiveNeuronsClassifier,
     "parzen": ParzenClassifier,
@@ -75,9 +64,6 @@ MOST_CALIBRATION, MOST_WATCHED = 2000, 1000
 
 NOT_SETTABLE = ("callback", "verbose", "random_state", "members")
 """Parameters that are objects, or set by options of their own."""
-
-MOST_KEPT = 50_000
-"""Rows of a large file, held out and not, that are kept, approximately."""
 
 LOWEST = 1000
 """Held-out densities that are kept, the lowest: thresholds of novelty are among them."""
@@ -137,13 +123,8 @@ def fit(
     path = _model_path(data, output, report)
     check_free(path, force)
     if report is not None:
-        check_report(report, force)
-    source = Source(data, style)
-    large = source.n_bytes > IN_MEMORY and model in (None, LARGE)
-    if large:
-        if cv is not None or keep:
-            raise CommandError(Exit.USAGE, "--cv and --keep need a file that fits in memory.")
-        estimator = make_estimator(LARGE, setting or [], seed)
+        o.check_report(report, force)
+    source = Source(data, style, IN_MEMORY)
     with screen.working(f"Reading {source.label}"):
         rows = read_rows(
             source,
@@ -152,14 +133,15 @@ def fit(
             keep=keep or (),
             kinds=kinds,
             unlabeled=str(unlabeled),
-            head=large,
         )
-    if large:
-        screen.say(f"Larger than memory: read in batches, as --model {LARGE}. Its first rows:")
+    if source.share < 1:
+        screen.warn(
+            f"{source.label} is larger than {IN_MEMORY / 1e9:g} GB: {percent(source.share)} of its "
+            f"rows are fitted, drawn at random. From Python, SharedKernelClassifier().fit(path, "
+            f"target) takes all rows."
+        )
     _describe(rows, screen)
-    job = (LargeJob if large else FitJob)(
-        rows, estimator, screen, source, str(unlabeled), holdout, cv, seed
-    )
+    job = FitJob(rows, estimator, screen, holdout, cv, seed)
     job.run()
     if job.interrupted:
         path = _offered(job, path, screen)
@@ -167,13 +149,13 @@ def fit(
     screen.result(shown(describe(job.model).sentence, 2000))
     error = "not measured (no rows were held out)."
     if job.metrics is not None:
-        error = f"{job.metrics.rate(0.05)} by {job.evaluated_by}; {baseline(job.metrics)}"
+        error = f"{job.metrics.rate(0.05)} by {job.evaluated_by}; {o.baseline(job.metrics)}"
     screen.result(f"Error: {error}")
     screen.result(f"Model: {shown(path, 400)}")
     if report is not None:
         fitted = np.setdiff1d(np.arange(len(job.rows.y)), [] if job.test is None else job.test)
         parts = {"fitted": fitted, "new": job.test}
-        write_page(job.model, job.rows, report, force, screen, command=job.command, **parts)
+        o.write_page(job.model, job.rows, report, force, screen, command=job.command, **parts)
     screen.answer({"model": path, **job.record(), "report": report})
     if job.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
@@ -249,8 +231,6 @@ class FitJob:
     rows: Rows
     estimator: Any
     screen: Screen
-    source: Source
-    unlabeled: str
     holdout: float
     cv: int | None
     seed: int
@@ -265,31 +245,21 @@ class FitJob:
 
     def run(self) -> None:
         """Fit and evaluate."""
-        start, self.n_rows = time.perf_counter(), len(self.rows.y)
+        start, self.n_rows, y = time.perf_counter(), len(self.rows.y), self.rows.y
         self.command = shlex.join(["kernelpool", *sys.argv[1:]])
-        self.fingerprint = fingerprint(self.rows.table)
-        train, test = self._fitted()
-        if len(test):
-            self.test = test
-            self._record_scores(test, self._evaluate(self.model, test))
-        self._record_rows(train)
-        self.seconds = time.perf_counter() - start
-
-    def _fitted(self) -> tuple[np.ndarray, np.ndarray]:
-        """Fit; positions of the rows of the fit, and of those held out."""
-        self._encode(np.unique([label for label in self.rows.y.tolist() if label is not None]))
+        known = np.array([label is not None for label in y], bool)
+        self.classes, self.codes = np.unique(y[known].tolist()), np.full(len(y), -1)
+        self.codes[known] = np.searchsorted(self.classes, y[known].tolist())
         key = row_keys(self.rows.table, seed=self.seed)  # equal rows are held out together
         if self.cv is not None:
             self._cross_validate(self.cv, key)
         out = hold_out(self.codes, self.holdout if self.cv is None else 0, key=key)
-        train = np.flatnonzero(~out)
-        self._fit_last(*self.rows.at(train))
-        return train, np.flatnonzero(out)
-
-    def _encode(self, classes: np.ndarray) -> None:
-        known = np.array([label is not None for label in self.rows.y], bool)
-        self.classes, self.codes = classes, np.full(len(known), -1)
-        self.codes[known] = np.searchsorted(classes, self.rows.y[known].tolist())
+        self._fit_last(*self.rows.at(np.flatnonzero(~out)))
+        if out.any():
+            self.test = np.flatnonzero(out)
+            self._record_scores(self.test, self._evaluate(self.model, self.test))
+        self._record_rows(np.flatnonzero(~out))
+        self.seconds = time.perf_counter() - start
 
     def _cross_validate(self, n_folds: int, key: np.ndarray) -> None:
         most = np.bincount(self.codes[self.codes >= 0]).max()
@@ -334,8 +304,6 @@ class FitJob:
                 model.set_params(callback=watch(self.screen))
             try:
                 model.fit(x, y)
-            except TableError:  # of rows that are read while they are fitted
-                raise
             except ValueError as error:
                 raise CommandError(Exit.FIT, f"{name}: {shown(error, 600)}") from None
             except MemoryError:
@@ -427,67 +395,9 @@ class FitJob:
             "source": self.rows.source,
             "target": self.rows.target,
             "seed": self.seed,
-            "fingerprint": self.fingerprint,
+            "fingerprint": fingerprint(self.rows.table),
             **self.recorded,
         }
-
-
-class LargeJob(FitJob):
-    """One fit to rows of which `rows` are the first ones, with labels as they were read."""
-
-    def _fitted(self) -> tuple[np.ndarray, np.ndarray]:
-        import pyarrow as pa
-
-        first, target = self.rows, self.rows.target
-        n_rows = self.source.n_bytes / max(first.table.nbytes, 1) * len(first.y)
-        self.share, self.kept = min(self.holdout or 0.2, MOST_KEPT / n_rows), ([], [])  # type: ignore[var-annotated]
-        self._fit_last(self._tables(), target)
-        parts = [pa.concat_tables(part) for part in self.kept]
-        both = pa.concat_tables(parts)
-        self.rows = replace(
-            first,
-            table=both.drop_columns([target]).combine_chunks(),
-            y=np.array(both.column(target).to_pylist(), object),
-            ids=np.arange(1, len(both) + 1),
-            source=f"{first.source}, {plural(len(both), 'row')} of {self.n_rows:,}",
-        )
-        self._encode(np.asarray(self.model.classes_))
-        at, n_train = np.arange(len(both)), len(parts[0])
-        return at[:n_train], at[n_train:]
-
-    def _tables(self) -> Iterator[Any]:
-        """The rows but those held out, with the target."""
-        import pyarrow as pa
-
-        self.n_rows, target, read = 0, self.rows.target, self.rows.read_label
-        kind = pa.array([read(v) for v in self.rows.y.tolist() if v is not None]).type
-        for batch in self.source.batches():
-            table, unreadable = table_of(batch, self.rows.kinds, self.source.style)
-            where = f"{batch.file}, row {batch.first_row} and below"
-            if unreadable:
-                raise TableError(
-                    f"{where}: columns {listed(list(unreadable))} hold cells that are no numbers.",
-                    "Pass --columns COLUMN=category.",
-                )
-            labels = labels_of(batch, target).tolist()
-            try:
-                y = pa.array([None if v is None else read(v) for v in labels], kind)
-            except ValueError:
-                raise TableError(
-                    f"{where}: not all classes are {kind}, as the first ones are.",
-                    f"Pass --columns {target}=category.",
-                ) from None
-            if y.null_count and self.unlabeled == "refuse":
-                raise TableError(f"{where}: rows without a class.", "Pass --unlabeled drop or use.")
-            key, labeled = row_keys(table, seed=self.seed), y.is_valid().to_numpy(False)
-            table = table.append_column(target, y)
-            if self.unlabeled == "drop":
-                table, key, labeled = table.filter(labeled), key[labeled], labeled[labeled]
-            self.n_rows += len(table)
-            out = (key < self.share) & labeled & (self.holdout > 0)
-            self.kept[0].append(table.filter(~out & (key > 1 - self.share)))
-            self.kept[1].append(table.filter(out))
-            yield table.filter(~out)
 
 
 def _watch_pool(screen: Screen) -> Callable[[Any], None]:
@@ -517,20 +427,19 @@ def _offered(job: FitJob, path: str, screen: Screen) -> str:
     """Ctrl-C: asks on a terminal; elsewhere the model goes beside the name of a finished one."""
     so_far = f" Its error is {job.metrics.rate(0.05)} so far." if job.metrics is not None else ""
     screen.say(f"\n{job.interrupted}.{so_far}")
-    if sys.stdin.isatty() and sys.stderr.isatty() and not screen.as_json:
-        if not typer.confirm(f"Keep it as {shown(path, 200)}?", default=True, err=True):
-            raise KeyboardInterrupt("nothing was saved")
-        return path
-    target = Path(path)
-    return str(target.with_name(f"{target.stem}.interrupted{target.suffix}"))
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or screen.as_json:
+        return str(Path(path).with_stem(f"{Path(path).stem}.interrupted"))
+    if not typer.confirm(f"Keep it as {shown(path, 200)}?", default=True, err=True):
+        raise KeyboardInterrupt("nothing was saved")
+    return path
 
 
 def _saved(job: FitJob, path: str, force: bool, screen: Screen) -> str:
     """Where the model was written: under another name where a file has appeared in the meantime."""
-    target, name, n = Path(path), path, 1
+    name, n = path, 1
     while os.path.lexists(name) and not force:
         n += 1
-        name = str(target.with_name(f"{target.stem}-{n}{target.suffix}"))
+        name = str(Path(path).with_stem(f"{Path(path).stem}-{n}"))
     if n > 1:
         job.warnings.append(f"{shown(path, 200)} exists and is kept; pass --force to replace it.")
         screen.warn(job.warnings[-1])

@@ -155,7 +155,7 @@ class LoadedModel:
         for batch, table in self.tables(source, screen, title, (*keep, column)):
             check_columns(keep, source, "to show")
             check_columns([target] if target else [], source, "for the target")
-            if batch.first_row == 1 and self.summary.get("fingerprint") == fingerprint(table):
+            if batch.numbers[0] == 1 and self.summary.get("fingerprint") == fingerprint(table):
                 screen.warn("the model was fitted to these first rows: errors on them are too low.")
             codes = np.full(len(table), -1)
             if column in source.names:
@@ -176,7 +176,7 @@ class LoadedModel:
         )
         labels = np.array([*self.classes.tolist(), None], object)
         table, y = pa.concat_tables(tables).combine_chunks(), labels[np.concatenate(codes)]
-        column, ids = target or self.target or "", row_ids(batches, keep, len(y))
+        column, ids = target or self.target or "", row_ids(batches, keep)
         return Rows(table, y, self.kinds, column, source.label, ids)
 
     # -- predictions -------------------------------------------------------------------------------

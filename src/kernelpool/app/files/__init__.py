@@ -13,13 +13,11 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import write_atomically
 from ...errors import ModelFileError
-from ...inspection import innermost
 from .codec import Writer, overview, read_model
 from .container import container_bytes, opened, parse_json, short
 
@@ -66,7 +64,7 @@ def save(
         Where to write; an existing file is replaced.
     summary : dict or None, default=None
         What to keep about the training, units of features for instance: anything that JSON can
-        hold. None takes what the estimator knows, such as `n_iter_`.
+        hold.
 
     Raises
     ------
@@ -101,7 +99,7 @@ def save(
         "library_version": version("kernelpool"),
         "scikit_learn_version": sklearn.__version__,
         **overview(estimator),
-        "summary": _summary_of(estimator) if summary is None else _checked_summary(summary),
+        "summary": None if summary is None else _checked_summary(summary),
         "model": model,
     }
     text = json.dumps(header, separators=(",", ":"), allow_nan=False)
@@ -196,16 +194,6 @@ def _header_of(metadata: dict[str, str]) -> dict[str, Any]:
         if not isinstance(header[key], kind):
             raise ModelFileError(f"The header's {key} is {short(header[key])}.")
     return header
-
-
-def _summary_of(estimator: Any) -> dict[str, Any]:
-    last = innermost(estimator)
-    found = {}
-    for name in ("n_iter_", "converged_", "objective_", "loss_", "radius_"):
-        value = getattr(last, name, None)
-        if value is not None and np.isfinite(value):
-            found[name.rstrip("_")] = value.item() if isinstance(value, np.generic) else value
-    return found
 
 
 def _checked_summary(summary: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import codecs
 import csv
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -24,9 +25,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote
+
+import numpy as np
 
 from ...errors import TableError
 from ...text import listed, plain, plural, quoted, shown
@@ -78,8 +81,8 @@ class Batch(NamedTuple):
     """Some rows of one file."""
 
     file: str
-    first_row: int
-    """Number of its first row within the file, from 1; the header is not counted."""
+    numbers: Any
+    """Of the rows within the file, from 1, (n,); the header is not counted."""
     rows: Any
     """pyarrow.RecordBatch."""
     typed: bool
@@ -87,7 +90,7 @@ class Batch(NamedTuple):
 
     def place(self, row: int, name: str) -> str:
         """A cell, for messages."""
-        return f"{self.file}, row {self.first_row + row}, column {quoted(name)}"
+        return f"{self.file}, row {self.numbers[row]}, column {quoted(name)}"
 
 
 @dataclass
@@ -96,6 +99,8 @@ class Source:
 
     path: str
     style: TextStyle = field(default_factory=TextStyle)
+    most_bytes: float = math.inf
+    """Of larger files so many bytes are read, in rows that are drawn at random."""
     names: list[str] = field(default_factory=list)
     """Names of the columns, known from the first batch on, or when `batches` has ended."""
 
@@ -110,8 +115,7 @@ class Source:
         try:
             mode = os.stat(self.path).st_mode
             if stat.S_ISDIR(mode):
-                folder = Path(self.path)
-                self.files = sorted(str(p) for p in folder.rglob("*") if _is_data(p, folder))
+                self.files = sorted(str(p) for p in Path(self.path).iterdir() if _is_data(p))
                 self.label = f"{self.label} ({plural(len(self.files), 'file')})"
             elif stat.S_ISREG(mode):
                 self.files = [self.path]
@@ -132,32 +136,31 @@ class Source:
         self._copy.flush()
         return str(self._copy.name)
 
-    @property
-    def n_bytes(self) -> int:
-        """Size of the files together."""
-        return sum(map(os.path.getsize, self.files))
+    @cached_property
+    def share(self) -> float:
+        """The share of the rows that is read."""
+        return min(1.0, self.most_bytes / max(1, sum(map(os.path.getsize, self.files))))
 
     def batches(self) -> Iterator[Batch]:
         """Every batch of every file; all files must have the same columns, in any order."""
         import pyarrow as pa
 
+        rng = np.random.default_rng(0)
         for path in self.files:
             name = self.label if self._copy is not None else shown(path, 200)
             row = 0
             with ExitStack() as stack:
                 try:
                     names, pieces, typed = _opened(path, name, self.style, stack)
-                    extra = {} if path == self.path or self._copy else _partition(path, self.path)
-                    names = [*names, *extra]
                     self._check_names(names, name)
                     for piece in pieces:
                         if typed:
                             piece.validate(full=True)  # a damaged file may hold wrong lengths
-                        added = [pa.repeat(pa.scalar(v), piece.num_rows) for v in extra.values()]
-                        rows = pa.record_batch([*piece.columns, *added], names=names)
-                        if rows.num_rows:
-                            yield Batch(name, row + 1, rows, typed)
-                        row += rows.num_rows
+                        at = np.flatnonzero(rng.random(piece.num_rows) < self.share)
+                        if len(at):
+                            rows = piece if self.share == 1 else piece.take(pa.array(at))
+                            yield Batch(name, at + row + 1, rows.rename_columns(names), typed)
+                        row += piece.num_rows
                 except OSError as error:
                     raise TableError(f"{name}: {_reason(error)}.") from None
                 except (pa.ArrowException, MemoryError) as error:  # wrong lengths ask for memory
@@ -171,15 +174,13 @@ class Source:
             what = f"several columns are named {listed(twice)}" if twice else "no columns"
             raise TableError(f"{file}: {what}.", "Give each column its own name." * bool(twice))
         self.names = self.names or names
-        expected, found = set(self.names), set(names)
-        lacks = [name for name in self.names if name not in found]
-        besides = [name for name in names if name not in expected]
+        lacks, besides = (
+            sorted(set(a) - set(b)) for a, b in ((self.names, names), (names, self.names))
+        )
         if lacks or besides:
-            text = [f"lacks {listed(lacks)}"] * bool(lacks)
-            text += [f"has {listed(besides)} besides"] * bool(besides)
             raise TableError(
-                f"{file}: its columns differ from those of {shown(self.files[0])}: "
-                f"it {' and '.join(text)}."
+                f"{file}: its columns differ from those of {shown(self.files[0])}: it lacks "
+                f"{listed(lacks) or 'none'} and has {listed(besides) or 'none'} besides."
             )
 
 
@@ -192,22 +193,10 @@ def stem_of(path: str) -> str:
     return name
 
 
-def _is_data(path: Path, folder: Path) -> bool:
-    """Whether it is a data file of the folder, or of folders `key=value` inside it."""
-    inside = all("=" in part for part in path.relative_to(folder).parts[:-1])
-    known = stem_of(path.name) != path.name and path.suffix.lower() != path.name.lower()
-    return inside and known and path.is_file() and not path.name.startswith((".", "_"))
-
-
-def _partition(path: str, folder: str) -> dict[str, Any]:
-    """Columns that folders `key=value` stand for, as Hive writes them."""
-    found = {}
-    for part in Path(path).relative_to(folder).parts[:-1]:
-        key, value = map(unquote, part.split("=", 1))
-        whole = re.fullmatch(r"-?(0|[1-9][0-9]{0,17})", value)
-        missing = value == "__HIVE_DEFAULT_PARTITION__"
-        found[key] = None if missing else int(value) if whole else value
-    return found
+def _is_data(path: Path) -> bool:
+    """Whether a file of a folder holds data, by its name."""
+    named = stem_of(path.name) not in (path.name, "") and not path.name.startswith((".", "_"))
+    return named and path.is_file()
 
 
 def _reason(error: OSError) -> str:

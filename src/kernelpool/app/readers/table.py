@@ -8,9 +8,8 @@ null where a cell is missing: `kernelpool.tables.Columns` takes such tables from
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -71,13 +70,11 @@ class Rows:
     target: str
     source: str
     ids: np.ndarray
-    """Numbers of the rows in the source, from 1; as text, with identifiers, where columns are
+    """Numbers of the rows in their files, from 1; as text, with identifiers, where columns are
     kept.
     """
     left_out: dict[str, str] = field(default_factory=dict)
     """Columns that no model can learn from, and why."""
-    read_label: Callable[[Any], Any] = str
-    """What makes a label of a cell of the target."""
 
     def at(self, index: np.ndarray) -> tuple[Any, np.ndarray]:
         """Some of the rows."""
@@ -136,16 +133,10 @@ def numbers(column: Any, style: TextStyle) -> tuple[np.ndarray, np.ndarray]:
 
 def kind_of(kind: Any) -> str | None:
     """What a column of an Arrow type holds; None for neither numbers nor categories."""
-    import pyarrow.types as types
-
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+    name = str(kind).removeprefix("dictionary<values=")
+    if name.startswith(("int", "uint", "float", "halffloat", "double", "decimal", "null")):
         return NUMBER
-    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    if text or types.is_boolean(kind):
-        return CATEGORY
-    return NUMBER if types.is_null(kind) else None
+    return CATEGORY if name.startswith(("string", "large_string", "bool")) else None
 
 
 def odd_cell(cell: Any) -> tuple[str, str]:
@@ -199,21 +190,17 @@ def fingerprint(table: Any) -> str:
 def labels_of(batch: Batch, name: str) -> np.ndarray:
     """Labels of a batch as the file has them, None where one is missing, (n,) objects."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     column = batch.rows.column(name)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     if pa.types.is_nested(column.type) or "binary" in str(column.type):
         raise TableError(f"{batch.file}, column {quoted(name)}: {column.type} cannot be a class.")
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64() if column.type.scale else pa.int64())
-    coded = column.dictionary_encode()
-    values = coded.dictionary
-    if kind_of(values.type) != NUMBER and not pa.types.is_boolean(values.type):
-        values = as_text(values)  # of dates as well
-    found = [None if is_missing(value) else value for value in values.to_pylist()]
-    return np.array([*found, None], object)[pc.fill_null(coded.indices, -1).to_numpy(False)]
+    if kind_of(column.type) != NUMBER and not pa.types.is_boolean(column.type):
+        column = as_text(column)  # of dates as well
+    labels = np.empty(len(column), object)
+    labels[:] = [None if is_missing(value) else value for value in column.to_pylist()]
+    return labels
 
 
 def label_reader(labels: Sequence[Any], typed: bool) -> Callable[[Any], Any]:
@@ -224,27 +211,22 @@ def label_reader(labels: Sequence[Any], typed: bool) -> Callable[[Any], Any]:
     return lambda label: label
 
 
-def classes_of(name: str, labels: np.ndarray, read: Callable[[Any], Any]) -> np.ndarray:
+def classes_of(
+    name: str, labels: np.ndarray, known: np.ndarray, read: Callable[[Any], Any]
+) -> np.ndarray:
     """Labels, None where a cell is missing. TableError where they can be no classes."""
-    known = np.array([label is not None for label in labels], bool)
     distinct = [read(label) for label in sorted(set(labels[known].tolist()), key=str)]
-    n_rows, as_text = int(known.sum()), read is str
+    n_rows = int(known.sum())
     fractions = [v for v in distinct if isinstance(v, float) and not v.is_integer()]
-    if fractions:
-        raise TableError(
-            f"Column {quoted(name)} holds {len(distinct):,} different numbers such as "
-            f"{listed(fractions[:3])}: a measurement, not classes. The command line fits "
-            f"classifiers.",
-            f"Numbers are predicted from Python, by kernelpool.EMLogRegressor. If these are "
-            f"classes, pass --columns {name}=category.",
-        )
-    if len(distinct) > FEW and not as_text and n_rows < ROWS_A_CLASS * len(distinct):
+    many = len(distinct) > FEW and read is not str and n_rows < ROWS_A_CLASS * len(distinct)
+    if fractions or many:
+        what = "a measurement, not classes" if fractions else "too many for classes"
         raise TableError(
             f"Column {quoted(name)} holds {len(distinct):,} different values in "
-            f"{plural(n_rows, 'row')}, such as {listed(distinct[:3])}: too many for classes. "
+            f"{plural(n_rows, 'row')}, such as {listed((fractions or distinct)[:3])}: {what}. "
             f"The command line fits classifiers.",
-            "Is --target the right column? Numbers are predicted from Python, by "
-            "kernelpool.EMLogRegressor.",
+            f"Is --target the right column? Numbers are predicted from Python, by "
+            f"kernelpool.EMLogRegressor. If these are classes, pass --columns {name}=category.",
         )
     if len(distinct) < 2:
         found = f"only {quoted(distinct[0])}" if distinct else "nothing"
@@ -268,11 +250,10 @@ def codes_of(batch: Batch, name: str, classes: np.ndarray) -> np.ndarray:
             float(text) if is_number(text) else {"True": "true", "False": "false"}.get(text, text)
         )
 
-    names, labels = classes.tolist(), labels_of(batch, name)
+    names, labels = classes.tolist(), labels_of(batch, name).tolist()
     known = {alike(v): i for i, v in enumerate(names)} | {str(v): i for i, v in enumerate(names)}
-    place = {v: known.get(str(v), known.get(alike(v), -2)) for v in set(labels.tolist())}
-    place[None] = -1
-    codes = np.array([place[label] for label in labels.tolist()], int)
+    place = {v: known.get(str(v), known.get(alike(v), -2)) for v in set(labels)} | {None: -1}
+    codes = np.array([place[label] for label in labels], int)
     if (codes == -2).any():
         at = int(np.argmax(codes == -2))
         raise TableError(
@@ -293,7 +274,6 @@ def read_rows(
     keep: Sequence[str] = (),
     kinds: Mapping[str, str] | None = None,
     unlabeled: str = "refuse",
-    head: bool = False,
 ) -> Rows:
     """All rows of a source with their labels.
 
@@ -308,44 +288,41 @@ def read_rows(
         What some columns hold, whatever they look like; the target may be a `CATEGORY`.
     unlabeled : {"refuse", "drop", "use"}
         What becomes of rows without a class.
-    head : bool
-        Whether only the first rows are read, whose labels are returned as they are.
     """
-    batches = list(islice(source.batches(), 1 if head else None))
+    batches, given = list(source.batches()), dict(kinds or {})
     names = feature_names(source, target, [*drop, *keep])
     assert target is not None
-    check_columns(list(kinds or {}), source, "whose kind is given")
+    check_columns(list(given), source, "whose kind is given")
     if not batches:
         raise TableError(f"{source.label}: no rows below the header.")
-    labels, given = np.concatenate([labels_of(b, target) for b in batches]), dict(kinds or {})
-    read = label_reader([v for v in set(labels.tolist()) if v is not None], batches[0].typed)
+    labels = np.concatenate([labels_of(b, target) for b in batches])
+    known = np.array([label is not None for label in labels], bool)
+    read = label_reader(list(set(labels[known].tolist())), batches[0].typed)
     read = str if given.pop(target, NUMBER) == CATEGORY else read
     table, found, left_out = features_of(batches, names, source.style, given)
-    y = labels if head else classes_of(target, labels, read)
-    without = np.array([label is None for label in labels], bool)
-    if without.any() and unlabeled == "refuse":
+    y = classes_of(target, labels, known, read)
+    if not known.all() and unlabeled == "refuse":
+        n_rows = int((~known).sum())
         raise TableError(
-            f"{plural(int(without.sum()), 'row')} of {len(labels):,} without a class in column "
-            f"{quoted(target)}, the first is row {int(np.argmax(without)) + 1}.",
+            f"{plural(n_rows, 'row')} of {len(labels):,} without a class in column "
+            f"{quoted(target)}, the first is row {int(np.argmin(known)) + 1}.",
             "Pass --unlabeled drop to leave them out, or --unlabeled use to learn from them.",
-            missing={target: int(without.sum())},
+            missing={target: n_rows},
         )
-    ids = row_ids(batches, keep, len(labels))
-    rows = Rows(table.combine_chunks(), y, found, target, source.label, ids, left_out, read)
-    if not without.any() or unlabeled == "use" or head:
-        return rows
-    at = np.flatnonzero(~without)
-    table, y = rows.at(at)
-    return replace(rows, table=table, y=np.asarray(y.tolist()), ids=ids[at])
+    ids, table = row_ids(batches, keep), table.combine_chunks()
+    if unlabeled == "drop":
+        table, y, ids = table.filter(known), np.asarray(y[known].tolist()), ids[known]
+    return Rows(table, y, found, target, source.label, ids, left_out)
 
 
-def row_ids(batches: Sequence[Batch], keep: Sequence[str], n_rows: int) -> np.ndarray:
-    """Numbers of rows from 1, with the cells of columns that identify rows."""
-    numbers = np.arange(1, n_rows + 1)
+def row_ids(batches: Sequence[Batch], keep: Sequence[str]) -> np.ndarray:
+    """Numbers of rows within their files, with the cells of columns that identify rows."""
+    numbers = np.concatenate([batch.numbers for batch in batches])
+    if not keep:
+        return numbers
     columns = [[str(v) for batch in batches for v in batch.rows.column(name)] for name in keep]
     cells = zip(numbers, *columns, strict=True)
-    named = [f"{number} ({', '.join(row)})" for number, *row in cells]
-    return np.array(named, object) if keep else numbers
+    return np.array([f"{number} ({', '.join(row)})" for number, *row in cells], object)
 
 
 def feature_names(source: Source, target: str | None, drop: Sequence[str]) -> list[str]:
