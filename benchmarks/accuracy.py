@@ -101,7 +101,7 @@ def classifiers():
 
     return {
         "pool": PooledClassifier(random_state=0),
-        "pool, fast": PooledClassifier(budget="fast", random_state=0),
+        "pool, fast": PooledClassifier("fast", random_state=0),
         "catboost": CatBoostClassifier(verbose=0, random_seed=0, allow_writing_files=False),
         "svm": TunedSVM(),
         "boosting": HistGradientBoostingClassifier(random_state=0),

@@ -85,7 +85,7 @@ def methods(n_classes):
     found = {
         "default": (SharedKernelClassifier(random_state=0), False),
         "mixture": (mixture(n_classes), False),
-        "pool": (PooledClassifier(budget="fast", random_state=0), False),
+        "pool": (PooledClassifier("fast", random_state=0), False),
         "boosting": (HistGradientBoostingClassifier(random_state=0), False),
         "boosting, masked copies": (HistGradientBoostingClassifier(random_state=0), True),
     }

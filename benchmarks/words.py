@@ -125,7 +125,7 @@ def methods(table):
         ),
         "one-hot + SVM": (encoded(table, SVC(probability=True, random_state=0)), as_text),
         "one-hot + forest": (encoded(table, RandomForestClassifier(random_state=0)), as_text),
-        "pool": (PooledClassifier(budget="fast", random_state=0), None),
+        "pool": (PooledClassifier("fast", random_state=0), None),
         "CatBoost": (CatBoost(), None),
     }
 

@@ -154,7 +154,7 @@ def journeys():
     frame["size"] = np.where(x[:, 0] > 0.5, "large", "small")
     frame.loc[::7, "b"] = np.nan
     labels = np.array(["k0", "k1", "k2"])[y]
-    pool = PooledClassifier(budget="fast", random_state=0, n_jobs=1).fit(frame, labels)
+    pool = PooledClassifier("fast", random_state=0, n_jobs=1).fit(frame, labels)
     yield (
         "`PooledClassifier().predict_proba(frame)`",
         23,

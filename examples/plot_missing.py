@@ -108,7 +108,7 @@ with open(folder / "loans.csv", "w", encoding="utf-8") as file:
         cells = ["" if rng.random() < 0.15 else cell for cell in cells]
         file.write(",".join([*cells, "yes" if good else "no"]) + "\n")
 
-words = ["fit", str(folder / "loans.csv"), "-t", "repaid", "--set", "budget=fast"]
+words = ["fit", str(folder / "loans.csv"), "-t", "repaid", "--set", "members=fast"]
 ran = CliRunner().invoke(
     app, [*words, "-o", str(folder / "loans.safetensors"), "--report", str(folder / "loans.html")]
 )

@@ -84,7 +84,7 @@ def estimators(rng):
         "neurons": lambda: CompetitiveNeuronsClassifier(2, max_iter=20, random_state=seed),
         "default": lambda: SharedKernelClassifier(random_state=seed),
         "search": lambda: SharedKernelClassifier.auto(max_iter=20, random_state=seed),
-        "pool": lambda: PooledClassifier(budget="fast", random_state=seed),
+        "pool": lambda: PooledClassifier("fast", random_state=seed),
         "reject": lambda: RejectClassifier(SharedKernelClassifier.prbf(**kwargs)),
         "conformal": lambda: ConformalClassifier(SharedKernelClassifier.prbf(**kwargs)),
         "regressor": lambda: EMLogRegressor(random_state=seed),

@@ -14,6 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from kernelpool import PooledClassifier, SharedKernelClassifier
 from kernelpool.datasets import make_clouds
+from kernelpool.errors import UnfinishedWarning
 
 MEMBERS = [
     ("mixture", SharedKernelClassifier.prbf(6, random_state=0)),
@@ -106,7 +107,7 @@ def table():
     y = np.where(odds + rng.logistic(size=n) > 0, "yes", "no")
     frame = frame.mask(rng.random(frame.shape) < 0.1)
     progress = []
-    model = PooledClassifier(budget="fast", random_state=0, callback=progress.append)
+    model = PooledClassifier("fast", random_state=0, callback=progress.append)
     return frame, y, model.fit(frame, y), progress
 
 
@@ -193,6 +194,14 @@ def test_dependence_between_features_counts_where_cells_are_missing():
     (X, y), (X_test, y_test) = (truth.sample(400, random_state=i) for i in (1, 2))
     X[rng.random(X.shape) < 0.3] = np.nan
     X_test[rng.random(X_test.shape) < 0.3] = np.nan
-    pool = PooledClassifier(budget="fast", n_folds=2, random_state=0).fit(X, y)
+    pool = PooledClassifier("fast", n_folds=2, random_state=0).fit(X, y)
     least = log_loss(y_test, truth.predict_proba(X_test))
     assert log_loss(y_test, pool.predict_proba(X_test)) < least + 0.2 * (np.log(2) - least)
+
+
+def test_what_the_time_limit_leaves_out_is_named(clouds):
+    (X, y), _ = clouds
+    with pytest.warns(UnfinishedWarning, match="600 of 600 rows in time_limit=1e-06 s and without"):
+        model = PooledClassifier("fast", time_limit=1e-6, random_state=0).fit(X, y)
+    assert model.members_ == ["tied mixture, 1 per class"]
+    assert set(model.trials_["outcome"][1:]) == {"not tried: the time was over"}

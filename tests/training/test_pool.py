@@ -1,5 +1,7 @@
 """Cross-fitted candidates, with scikit-learn's classifiers as members."""
 
+from time import perf_counter
+
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
@@ -8,21 +10,22 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
+from kernelpool import ParzenClassifier
 from kernelpool.tables.columns import Columns
 from kernelpool.training.imputation import imputation_mixture, imputations
-from kernelpool.training.pool import Candidate, PoolFit, log_loss, log_probas
+from kernelpool.training.pool import Candidate, PoolFit, fit_pool, log_loss, log_probas
 
 CODES = np.arange(240) % 3
 X = np.random.default_rng(0).normal(size=(240, 4)) + 1.2 * np.eye(3, 4)[CODES]
 FOLD = (np.arange(240) // 3) % 4
 
 
-def fitted(*candidates, x=X, weight=None, seconds=np.inf, **kwargs):
+def fitted(*candidates, x=X, weight=None, end=np.inf, **kwargs):
     weight = np.ones(len(x)) if weight is None else weight
     fit = PoolFit(
         x, CODES[: len(x)], weight, FOLD[: len(x)], columns=Columns.numbers(4), table=x, **kwargs
     )
-    fit.run([Candidate(*candidate) for candidate in candidates], seconds)
+    fit.run([Candidate(*candidate) for candidate in candidates], end)
     return fit
 
 
@@ -60,7 +63,7 @@ def test_candidates_that_do_not_lower_the_loss_fail_or_come_too_late():
     assert fits == [180] * 4
     assert outcomes(fit) == ["kept", "dropped after one fold", "failed: ValueError: singular"]
     assert list(fit.networks) == ["nb"]
-    late = fitted(("a", GaussianNB(), "table"), ("b", GaussianNB(), "table"), seconds=0.0)
+    late = fitted(("a", GaussianNB(), "table"), ("b", GaussianNB(), "table"), end=0.0)
     assert outcomes(late) == ["kept", "not tried: the time was over"]
 
 
@@ -136,3 +139,51 @@ def test_rows_are_not_scored_by_what_they_have_selected():
 
     fit = fitted(("selective", Selective(strategy="most_frequent"), "table"))
     np.testing.assert_allclose(np.exp(fit.held_out["selective"]), 1 / 3)
+
+
+@pytest.fixture
+def small_samples(monkeypatch):
+    for name, n_rows in (("SAMPLE_ROWS", 60), ("MOST_KERNELS", 90), ("WEIGHT_ROWS", 120)):
+        monkeypatch.setattr(f"kernelpool.training.pool.{name}", n_rows)
+
+
+def test_of_many_rows_a_sample_selects(small_samples):
+    whole = PoolFit(X, CODES, np.ones(240), FOLD, columns=Columns.numbers(4), table=X)
+    candidates = [
+        Candidate("nb", GaussianNB(), "table"),
+        Candidate("prior", DummyClassifier(), "table"),
+        Candidate("line", LogisticRegression(), "table"),
+    ]
+    fit = fit_pool(whole, candidates)
+    assert len(fit.x) == 240
+    outcome = {trial.name: trial.outcome for trial in fit.trials}
+    assert outcome["prior"] == "dropped on a sample"
+    assert "kept" in outcome.values()
+    sample = fit_pool(whole, candidates, end=perf_counter() + 1e-6)  # no time for more
+    assert 60 <= len(sample.x) < 80
+    np.testing.assert_array_equal(sample.x, X[sample.at])
+    assert np.bincount(sample.codes).tolist() == [20, 20, 20]
+
+
+def test_a_network_of_a_sample_predicts_the_other_rows(small_samples):
+    fit = fitted(("parzen", ParzenClassifier(random_state=0), "scaled"))
+    (network,) = fit.networks["parzen"]
+    some = fit.chosen(90)
+    rest = np.setdiff1d(np.arange(240), some)
+    z = fit.views["scaled"].transform(X)
+    assert len(network.estimator.kernels_) == len(some) == 90
+    for rows, log_proba in (
+        (some, network.estimator.leave_one_out_log_proba()),
+        (rest, network.estimator.predict_log_proba(z[rest])),
+    ):
+        np.testing.assert_allclose(fit.held_out["parzen"][rows], log_proba, atol=1e-9)
+
+
+def test_blocks_of_rows_are_predicted_alike(monkeypatch):
+    x = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+    mixture = imputation_mixture(x, None, Columns.numbers(4))
+    fit = fitted(("l", LogisticRegression(), "scaled"), x=x, imputation=mixture)
+    query = fit.networks["l"], fit.views, fit.columns, x, fit.draws, x
+    expected = log_probas(*query)
+    monkeypatch.setattr("kernelpool.training.pool.BLOCK_ROWS", 50)
+    np.testing.assert_allclose(log_probas(*query), expected, rtol=1e-12)

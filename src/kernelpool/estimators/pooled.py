@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
+from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ from ..training.pool import (
     PoolProgress,
     View,
     average,
+    fit_pool,
     log_probas,
     pooled,
 )
@@ -46,16 +48,17 @@ from .parzen import ParzenClassifier
 from .rbf import RBFNetworkClassifier
 from .shared_kernel import SharedKernelClassifier
 
-BUDGETS = ("fast", "balanced", "best")
+SETS = ("fast", "auto", "best")
+"""The sets of members, from few networks to many."""
 
 MANY_ROWS = 20_000
 """From so many rows on, three folds are enough to compare networks."""
 
 
 def candidates_for(
-    budget: str, n_classes: int, columns: Columns, missing: bool = False
+    members: str, n_classes: int, columns: Columns, missing: bool = False
 ) -> list[Candidate]:
-    """The networks of a budget, cheap ones first, each with the view in which it takes a table.
+    """The networks of a set, cheap ones first, each with the view in which it takes a table.
 
     The first one is always kept, so that every pool has a mixture and with it densities.
     """
@@ -88,7 +91,7 @@ def candidates_for(
         (True, "RBF network", "scaled", rbf),
         (True, "Parzen network, warped", "warped", parzen),
     ]
-    if budget != "fast":
+    if members != "fast":
         table += [
             (True, "Parzen network", "scaled", parzen),
             (categories, "tied mixture, 2 per class", "codes", mixture("tied", 2)),
@@ -97,7 +100,7 @@ def candidates_for(
             (True, "RBF network, learned metric", "scaled", metric),
             (True, "diagonal mixture, 8 per class", "codes", mixture("diag", 8)),
         ]
-    if budget == "best":
+    if members == "best":
         many = RBFNetworkClassifier(600, standardize=False)
         table += [
             (True, "RBF network, kernels of few features, warped", "warped", few),
@@ -154,13 +157,15 @@ class PooledClassifier(DensityClassifier):
 
     Parameters
     ----------
-    members : "auto" or list of classifiers, default="auto"
-        What is pooled. A list holds classifiers with `predict_proba`, kernelpool's or others, or
-        (name, classifier) pairs; they take X as it is, with missing cells imputed for those that
-        take no NaN.
-    budget : {"fast", "balanced", "best"} or float, default="balanced"
-        For ``members="auto"``, how many networks are tried; or the seconds after which no further
-        one is begun.
+    members : {"auto", "fast", "best"} or list of classifiers, default="auto"
+        What is pooled: the networks that are of use among a dozen, among half as many, or among
+        more. A list holds classifiers with `predict_proba`, kernelpool's or others, or (name,
+        classifier) pairs; they take X as it is, with missing cells imputed for those that take no
+        NaN.
+    time_limit : float or None, default=None
+        Seconds that a fit may take. Members that cannot end in time are left out, and of many rows
+        a part is trained on; a warning names both. At least one member is trained. None trains on
+        up to 100,000 rows.
     pooling : {"auto", "log_linear", "linear"}, default="auto"
         Whether probabilities are multiplied or added; "auto" takes the lower loss on held-out rows.
     n_folds : int or None, default=None
@@ -226,14 +231,14 @@ class PooledClassifier(DensityClassifier):
     >>> from kernelpool.datasets import make_clouds
     >>> X, y = make_clouds(400, random_state=0)
     >>> X_test, y_test = make_clouds(random_state=1)
-    >>> model = PooledClassifier(budget="fast", random_state=0).fit(X, y)
+    >>> model = PooledClassifier("fast", random_state=0).fit(X, y)
     >>> print(f"{1 - model.score(X_test, y_test):.1f}")
     0.1
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "members": [StrOptions({"auto"}), "array-like"],
-        "budget": [StrOptions(set(BUDGETS)), Interval(Real, 0, None, closed="neither")],
+        "members": [StrOptions(set(SETS)), "array-like"],
+        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "pooling": [StrOptions({"auto", *KINDS})],
         "n_folds": [Interval(Integral, 2, None, closed="left"), None],
         "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
@@ -252,7 +257,7 @@ class PooledClassifier(DensityClassifier):
         self,
         members: Any = "auto",
         *,
-        budget: str | float = "balanced",
+        time_limit: float | None = None,
         pooling: str = "auto",
         n_folds: int | None = None,
         class_prior: Any = None,
@@ -263,7 +268,7 @@ class PooledClassifier(DensityClassifier):
         callback: Callable[[PoolProgress], Any] | None = None,
     ) -> None:
         self.members = members
-        self.budget = budget
+        self.time_limit = time_limit
         self.pooling = pooling
         self.n_folds = n_folds
         self.class_prior = class_prior
@@ -295,6 +300,7 @@ class PooledClassifier(DensityClassifier):
         self : PooledClassifier
             The fitted estimator.
         """
+        end = perf_counter() + (np.inf if self.time_limit is None else self.time_limit)
         if is_matrix(y):
             raise ValueError(
                 f"y should be a 1d array, got an array of shape {np.shape(y)} instead. Shares of "
@@ -333,8 +339,10 @@ class PooledClassifier(DensityClassifier):
             seed=seed,
             n_jobs=self.n_jobs,
         )
-        seconds = np.inf if isinstance(self.budget, str) else float(self.budget)
-        fit.run(candidates, seconds, self._report_trial)
+        if isinstance(self.members, str):
+            fit = fit_pool(fit, candidates, end, self._report_trial)
+        else:
+            fit.run(candidates, end, self._report_trial)
         if fit.pooling is None:
             raise KernelpoolError(
                 f"No member could be trained; the last failure: {fit.trials[-1].outcome}."
@@ -371,6 +379,7 @@ class PooledClassifier(DensityClassifier):
             columns,
         )
         self.held_out_proba_ = np.full((n_rows, n_classes), np.nan)
+        index = index[fit.at]
         self.held_out_proba_[index] = np.exp(pooled(held_out, *fit.pooling[:2]))
         self.held_out_log_density_ = None
         if held_density is not None:
@@ -386,12 +395,19 @@ class PooledClassifier(DensityClassifier):
                 f"{failed[0].name}, {failed[0].outcome}.",
                 UnfinishedWarning,
             )
+        late = [trial.name for trial in fit.trials if trial.outcome.startswith("not tried")]
+        if late or len(fit.x) < len(x):
+            limit = "" if self.time_limit is None else f" in time_limit={self.time_limit:g} s"
+            without = f" and without {', '.join(late)}" if late else ""
+            warn(
+                f"The pool was trained on {len(fit.x):,} of {len(x):,} rows{limit}{without}.",
+                UnfinishedWarning,
+            )
         return self
 
     def _candidates(self, n_classes: int, columns: Columns, missing: bool) -> list[Candidate]:
         if isinstance(self.members, str):
-            budget = self.budget if isinstance(self.budget, str) else BUDGETS[-1]
-            return candidates_for(budget, n_classes, columns, missing)
+            return candidates_for(self.members, n_classes, columns, missing)
         candidates = []
         for i, member in enumerate(self.members):
             name, estimator = (
@@ -401,7 +417,8 @@ class PooledClassifier(DensityClassifier):
             )
             if not (hasattr(estimator, "fit") and hasattr(estimator, "predict_proba")):
                 raise KernelpoolError(
-                    f"members must be classifiers with predict_proba; {name} is {estimator!r}."
+                    f"members must be classifiers with predict_proba, or one of {list(SETS)}; "
+                    f"{name} is {estimator!r}."
                 )
             view = "table" if get_tags(estimator).input_tags.allow_nan else "complete table"
             if isinstance(estimator, SharedKernelClassifier):  # its densities are of encoded rows

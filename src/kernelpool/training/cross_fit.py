@@ -74,7 +74,7 @@ def cross_fit(
     folds = np.unique(fold[fold >= 0]).tolist() if only is None else list(only)
 
     def fitted(f: int) -> tuple[Any, np.ndarray]:
-        return fit(_take(data, fold != f), _take(data, fold == f))
+        return fit(*(take_rows(data, np.flatnonzero(part)) for part in (fold != f, fold == f)))
 
     results = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(fitted)(f) for f in folds)
     shape = results[0][1].shape[1:] if results else ()
@@ -84,8 +84,8 @@ def cross_fit(
     return [network for network, _ in results], held_out
 
 
-def _take(data: tuple[Any, ...], mask: np.ndarray) -> tuple[Any, ...]:
-    at = np.flatnonzero(mask)
+def take_rows(data: tuple[Any, ...], at: np.ndarray) -> tuple[Any, ...]:
+    """Some rows of several arrays or frames, by position."""
     return tuple(None if part is None else _safe_indexing(part, at) for part in data)
 
 

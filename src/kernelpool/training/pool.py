@@ -4,9 +4,13 @@ Every member is F networks, each trained without one fold; their average is the 
 predictions of each network for the fold that it was trained without are what the weights of the
 pool are fitted to, so that nothing is trained twice. Candidates are tried in the order given, cheap
 ones first. A candidate that does not lower the loss of the pool on its first fold is dropped, and
-so are all that are left when the time is over. An interruption (Ctrl-C) keeps the members that are
-ready. A classifier that can leave each of its rows out by itself (`leave_one_out_log_proba`, as
-Parzen networks can) is trained once, on all rows.
+so is one that cannot end in time. An interruption (Ctrl-C) keeps the members that are ready. A
+classifier that can leave each of its rows out by itself (`leave_one_out_log_proba`, as Parzen
+networks can) is trained once, on at most `MOST_KERNELS` rows.
+
+Of many rows a sample comes first (`fit_pool`): which candidates are of use, their settings and
+their seconds are found there, and only those of use are trained on all rows, or on as many as the
+time allows, in the order of their gain per second.
 
 ========================  ==========================================================================
 a candidate's ``view``    its rows
@@ -40,6 +44,7 @@ ridge towards equal weights (`RIDGE`) fades as rows become many.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from inspect import signature
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -47,12 +52,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
 from ..arrays import safe_log
 from ..em import Stop, em
 from ..lbfgs import maximize
 from ..tables.columns import Columns, indicators_of
-from .cross_fit import cross_fit
+from .cross_fit import cross_fit, take_rows
+from .folds import row_keys
 from .imputation import ImputationMixture, imputations, imputed
 
 PRIOR_ROWS = 1.0
@@ -94,6 +101,22 @@ PRICE = 1e-3
 RIDGE = 20.0
 """Strength of the ridge towards equal weights, in rows: held-out losses of few rows are noisy."""
 
+SAMPLE_ROWS = 3_000
+"""Rows of the sample on which candidates are selected; with fewer than twice as many, all rows
+take part from the start.
+"""
+
+MOST_ROWS, MOST_KERNELS, WEIGHT_ROWS = 100_000, 4_000, 20_000
+"""Rows that train the networks of a pool, those that become kernels of a network that leaves rows
+out by itself, and those to which weights are fitted, at most.
+"""
+
+FEWEST = 5
+"""Rows of a class in a sample, at least."""
+
+BLOCK_ROWS = 8_192
+"""Rows that are predicted at a time."""
+
 SMALLEST = 0.01
 """Weights below this are set to zero."""
 
@@ -123,6 +146,8 @@ class Candidate(NamedTuple):
     name: str
     estimator: Any
     view: str = "scaled"
+    seconds: float = 0.0
+    """That it is expected to take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,13 +172,14 @@ class PoolProgress:
     name : str
         The candidate.
     loss : float
-        Its log-loss per row on held-out rows; on those of the first fold where it was dropped.
+        Its log-loss per row on held-out rows; NaN where it was dropped before all were predicted.
     pool_loss : float
-        That of the pool with it, on the same rows.
+        That of the pool with it.
     seconds : float
         Time of its training.
     outcome : str
-        "kept", "dropped after one fold", "weight zero", "failed: ...", "not tried: ...".
+        "kept", "dropped after one fold", "dropped on a sample", "weight zero", "failed: ...", "not
+        tried: ...".
     left : tuple of str
         Candidates still to be tried.
     """
@@ -316,12 +342,10 @@ class PoolFit:
 
     def __post_init__(self) -> None:
         self.missing = np.flatnonzero(np.isnan(self.x).any(axis=1))
-        self.complete, self.draws = self.x, None
-        if self.imputation is not None and len(self.missing):
-            self.complete = imputed(self.imputation, self.x)
-            self.draws = imputations(self.imputation, self.x[self.missing])
         self.held = self.fold >= 0
         self.folds = np.unique(self.fold[self.held]).tolist()
+        self.at = np.arange(len(self.x))
+        """Positions of the rows among those that this fit is a sample of."""
         self.networks: dict[str, list[PoolNetwork]] = {}
         """Of each member."""
         self.held_out: dict[str, np.ndarray] = {}
@@ -332,23 +356,60 @@ class PoolFit:
         self.trials: list[PoolProgress] = []
         self.interrupted = False
         self.views: dict[str, View] = {}
+        self.end = np.inf
+
+    @cached_property
+    def key(self) -> np.ndarray:
+        """A number for each row by which samples are drawn, the same for equal rows, (n,)."""
+        return row_keys(self.x, self.weight, self.seed + 1)  # folds take those of the seed
+
+    @cached_property
+    def complete(self) -> np.ndarray:
+        """One copy of the rows with missing cells imputed, (n, d)."""
+        return self.x if self.imputation is None else imputed(self.imputation, self.x)
+
+    @cached_property
+    def draws(self) -> np.ndarray | None:
+        """Imputations of the rows with missing cells, (S, m, d)."""
+        if self.imputation is None or not len(self.missing):
+            return None
+        return imputations(self.imputation, self.x[self.missing])
+
+    def chosen(self, n_rows: int) -> np.ndarray:
+        """Positions of a sample of about `n_rows` rows, the classes in proportion; equal rows are
+        all in it or none.
+        """
+        if n_rows >= len(self.x):
+            return np.arange(len(self.x))
+        within = np.zeros(len(self.x), bool)
+        for k in range(int(self.codes.max()) + 1):
+            distinct, place = np.unique(self.key[self.codes == k], return_inverse=True)
+            within[self.codes == k] = place < max(n_rows / len(self.x) * len(distinct), FEWEST)
+        return np.flatnonzero(within)
+
+    def sample(self, n_rows: int) -> "PoolFit":
+        """The same fit on a sample of the rows."""
+        at = self.chosen(n_rows)
+        rows = {name: getattr(self, name)[at] for name in ("x", "codes", "weight", "fold")}
+        fit = replace(self, **rows, table=_safe_indexing(self.table, at))
+        fit.at = at
+        return fit
 
     def run(
         self,
         candidates: Sequence[Candidate],
-        seconds: float = np.inf,
+        end: float = np.inf,
         on_trial: Callable[[PoolProgress, "PoolFit"], None] | None = None,
     ) -> None:
         """Cross-fit the candidates one after the other, keep those that help, and weight them.
 
-        Members of weight zero stay in `networks`.
+        Members of weight zero stay in `networks`. `end` is a time of `perf_counter`.
         """
-        end = perf_counter() + seconds
+        self.end = end
         try:
             for i, candidate in enumerate(candidates):
-                if self.networks and perf_counter() > end:
-                    outcome = "not tried: the time was over"
-                    self.trials.append(PoolProgress(candidate.name, np.nan, np.nan, 0.0, outcome))
+                if self.networks and perf_counter() + candidate.seconds > end:
+                    self.trials.append(left_out(candidate.name, "not tried: the time was over"))
                     continue
                 left = tuple(later.name for later in candidates[i + 1 :])
                 trial = replace(self._try(candidate), left=left)
@@ -361,16 +422,42 @@ class PoolFit:
             self.interrupted = True
         if self.pooling is None:
             return
-        if (
-            not self.pooling.weight.any()
-        ):  # no member is better than chance: the best one is the pool
+        if not self.pooling.weight.any():
+            # no member is better than chance: the best one is the pool
             losses = [self._loss(h, self.held) for h in self.held_out.values()]
             self.pooling = Pooling(np.eye(len(losses))[np.argmin(losses)], "linear", min(losses))
+        else:
+            log_proba = pooled(np.stack(list(self.held_out.values())), *self.pooling[:2])
+            self.pooling = self.pooling._replace(loss=self._loss(log_proba, self.held))
         weights = dict(zip(self.networks, self.pooling.weight, strict=True))
         self.trials = [
             trial if weights.get(trial.name, 1.0) else replace(trial, outcome="weight zero")
             for trial in self.trials
         ]
+
+    def plan(self, candidates: Sequence[Candidate], n_rows: int) -> list[Candidate]:
+        """The candidates with a weight in this pool, for a fit to `n_rows` rows: with the settings
+        that were chosen here and the seconds that they would take, the best gain per second first.
+
+        A mixture is always among them, and comes first: the pool has its densities.
+        """
+        assert self.pooling is not None
+        gain = {}
+        for name, weight in zip(self.networks, self.pooling.weight, strict=True):
+            others = [held_out for other, held_out in self.held_out.items() if other != name]
+            loss = self._pooled(others, self.held).loss if others else np.inf
+            gain[name] = loss - self.pooling.loss if weight > 0 else 0.0
+        mixtures = [c.name for c in candidates if c.view == "codes" and c.name in gain]
+        first = max(mixtures, key=gain.__getitem__, default="")
+        seconds = {trial.name: trial.seconds * n_rows / len(self.x) for trial in self.trials}
+        planned = []
+        for candidate in candidates:
+            name = candidate.name
+            if gain.get(name, 0.0) > 0 or name == first:
+                network, estimator = self.networks[name][0].estimator, candidate.estimator
+                estimator = network.narrowed() if hasattr(network, "narrowed") else estimator
+                planned.append(candidate._replace(estimator=estimator, seconds=seconds[name]))
+        return sorted(planned, key=lambda c: (c.name != first, -gain[c.name] / (c.seconds + 1e-9)))
 
     def _try(self, candidate: Candidate) -> PoolProgress:
         begun, fold, view = perf_counter(), self.fold, candidate.view
@@ -396,10 +483,12 @@ class PoolFit:
                 raise
             return trial(np.nan, np.nan, f"failed: {type(error).__name__}: {error}")
         out = self.held if whole else fold == self.folds[0]
-        pool_loss = self._pooled([held_out], out).loss
-        if self.networks and pool_loss > self._pooled([], out).loss:
-            outcome = "dropped" if whole else "dropped after one fold"
-            return trial(self._loss(held_out, out), pool_loss, outcome)
+        before = list(self.held_out.values())
+        if before and self._pooled([*before, held_out], out).loss > self._pooled(before, out).loss:
+            return trial(np.nan, np.nan, "dropped" if whole else "dropped after one fold")
+        more = 0.0 if whole else (len(self.folds) - 1) * (perf_counter() - begun)
+        if self.networks and perf_counter() + more > self.end:
+            return trial(np.nan, np.nan, f"not tried: it takes {more:.0f} s more")
         if not whole:
             if hasattr(networks[0].estimator, "narrowed"):
                 candidate = candidate._replace(estimator=networks[0].estimator.narrowed())
@@ -408,17 +497,18 @@ class PoolFit:
             )
             networks, held_out = [*networks, *rest], np.where(out[:, None], held_out, others)
         self.networks[candidate.name], self.held_out[candidate.name] = networks, held_out
-        self.pooling = self._pooled([], self.held)
+        self.pooling = self._pooled([*before, held_out], self.held)
         return trial(self._loss(held_out, self.held), self.pooling.loss, "kept")
 
     def _loss(self, log_proba: np.ndarray, rows: np.ndarray) -> float:
         return log_loss(log_proba[rows], self.codes[rows], self.weight[rows])
 
-    def _pooled(self, others: list[np.ndarray], rows: np.ndarray) -> Pooling:
-        """The members and other predictions pooled on some of the rows."""
-        held_out = np.stack([*self.held_out.values(), *others])[:, rows]
+    def _pooled(self, held_out: list[np.ndarray], rows: np.ndarray) -> Pooling:
+        """Held-out predictions of several members pooled on some of the rows."""
+        rows = np.intersect1d(np.flatnonzero(rows), self.chosen(WEIGHT_ROWS))
+        log_proba = np.stack(held_out)[:, rows]
         part = self.weight[rows].sum() / self.weight[self.held].sum()
-        return pool(held_out, self.codes[rows], self.weight[rows], self.kind, part)
+        return pool(log_proba, self.codes[rows], self.weight[rows], self.kind, part)
 
     def _fit(self, candidate: Candidate) -> Callable[..., tuple[Any, np.ndarray]]:
         """`fit` for `cross_fit`."""
@@ -431,9 +521,7 @@ class PoolFit:
             # rows that selected anything of the network are scored by what other rows select
             scored = getattr(model, "validation_log_proba_", None)
             if scored is None or (candidate.view not in UNIMPUTED and self.draws is not None):
-                rows, *_, at = held_out
-                draws = None if self.draws is None else self.draws[:, np.isin(self.missing, at)]
-                (scored,) = log_probas([network], self.views, self.columns, self.x[at], draws, rows)
+                scored = self._predicted(network, held_out)
             return network, normalized(np.maximum(scored, LOWEST))
 
         return fit
@@ -441,11 +529,24 @@ class PoolFit:
     def _leave_one_out(
         self, candidate: Candidate, data: tuple[Any, ...]
     ) -> tuple[list[PoolNetwork], np.ndarray]:
-        """One network of all rows, and its predictions for each of them left out."""
-        model = self._fitted(candidate, data)
-        log_proba = normalized(np.maximum(model.leave_one_out_log_proba(), LOWEST))
+        """One network of all rows, or of a sample of many, and its predictions for each of them
+        left out.
+        """
+        some = self.chosen(MOST_KERNELS)
+        model = self._fitted(candidate, take_rows(data, some))
         network = PoolNetwork(model, candidate.name, candidate.view)
-        return [network], np.where(self.held[:, None], log_proba, np.nan)
+        held_out = np.empty((len(self.x), int(self.codes.max()) + 1))
+        held_out[some] = normalized(np.maximum(model.leave_one_out_log_proba(), LOWEST))
+        rest = np.setdiff1d(data[3], some)
+        if len(rest):
+            held_out[rest] = self._predicted(network, take_rows(data, rest))
+        return [network], np.where(self.held[:, None], held_out, np.nan)
+
+    def _predicted(self, network: PoolNetwork, data: tuple[Any, ...]) -> np.ndarray:
+        """log P(C_k|x) of some rows, (n, K)."""
+        rows, *_, at = data
+        draws = None if self.draws is None else self.draws[:, np.isin(self.missing, at)]
+        return log_probas([network], self.views, self.columns, self.x[at], draws, rows)[0]
 
     def _fitted(
         self, candidate: Candidate, train: tuple[Any, ...], validation: tuple[Any, ...] = ()
@@ -485,13 +586,54 @@ class PoolFit:
                 log_density[name] = values
         if not log_density:
             return {}, None
-        held, row_weight = np.flatnonzero(self.held), self.weight[self.held]
+        held = np.intersect1d(np.flatnonzero(self.held), self.chosen(WEIGHT_ROWS))
+        row_weight = self.weight[held]
         own = {name: values[held, self.codes[held]] for name, values in log_density.items()}
         likely = max(own, key=lambda name: float(row_weight @ own[name]))
         names = [name for name in own if weights[name] > 0] or [likely]
         share = stacked(np.stack([own[name] for name in names]), row_weight)
         parts = [log_density[name] + s for name, s in zip(names, safe_log(share), strict=True)]
         return dict(zip(names, share.tolist(), strict=True)), logsumexp(np.stack(parts), axis=0)
+
+
+def left_out(name: str, outcome: str, seconds: float = 0.0) -> PoolProgress:
+    """The result of a candidate that was not cross-fitted."""
+    return PoolProgress(name, np.nan, np.nan, seconds, outcome)
+
+
+def fit_pool(
+    fit: PoolFit,
+    candidates: Sequence[Candidate],
+    end: float = np.inf,
+    on_trial: Callable[[PoolProgress, PoolFit], None] | None = None,
+) -> PoolFit:
+    """A pool of the candidates: of many rows, those of use on a sample are trained on all rows, or
+    on as many as the time allows.
+
+    Where the time allows little more than the sample, the pool of the sample is the result.
+    """
+    n = min(len(fit.x), MOST_ROWS)
+    if n < 2 * SAMPLE_ROWS:
+        fit.run(candidates, end, on_trial)
+        return fit
+    sample = fit.sample(SAMPLE_ROWS)
+    sample.run(candidates, end, on_trial)
+    if sample.interrupted or sample.pooling is None:
+        return sample
+    planned = sample.plan(candidates, n)
+    total = sum(candidate.seconds for candidate in planned)
+    n_rows = int(min(1.0, (end - perf_counter()) / total) * n)
+    if n_rows < 2 * SAMPLE_ROWS:
+        return sample
+    final = fit.sample(n_rows)
+    final.run([c._replace(seconds=c.seconds * n_rows / n) for c in planned], end, on_trial)
+    kept = {candidate.name for candidate in planned}
+    for trial in sample.trials:
+        if trial.name not in kept:
+            failed = trial.outcome.startswith("failed")
+            outcome = trial.outcome if failed else "dropped on a sample"
+            final.trials.append(left_out(trial.name, outcome, trial.seconds))
+    return final
 
 
 # -- predictions -----------------------------------------------------------------------------------
@@ -527,6 +669,14 @@ def log_probas(
     rows that have missing cells.
     """
     missing = np.isnan(x).any(axis=1)
+    if len(x) > BLOCK_ROWS:
+        blocks = []
+        for start in range(0, len(x), BLOCK_ROWS):
+            at = np.arange(start, min(start + BLOCK_ROWS, len(x)))
+            some = None if draws is None else draws[:, np.cumsum(missing)[at][missing[at]] - 1]
+            part = table if table is None else _safe_indexing(table, at)
+            blocks.append(log_probas(networks, views, columns, x[at], some, part))
+        return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
     complete = x
     if draws is not None:
         complete = np.concatenate([x[~missing], draws.reshape(-1, x.shape[1])])

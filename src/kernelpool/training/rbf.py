@@ -151,6 +151,8 @@ def fit_rbf(
     z, matrix = to_network(x), np.eye(x.shape[1])
     if metric:
         matrix = learned_metric(z, codes, weight, np.random.default_rng(seed))
+        _, variance = mean_and_variance(z @ matrix.T, weight)
+        matrix = matrix / feature_scale(variance, standardize=False)[:, None]
         z = z @ matrix.T
     train = z, codes, weight
     grid = _Grid(width, ridge, n_classes, on_setting)

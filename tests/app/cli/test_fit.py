@@ -155,13 +155,13 @@ def test_nothing_is_replaced_without_force(run, data):
 
 
 def test_a_pool_prints_a_line_for_each_candidate(run, data):
-    ran = run(*FIT, "--set", "budget=1e-6")
+    ran = run(*FIT, "--set", "time_limit=1e-6")
     line = r"Fitting [\w, ]+: log-loss [\d.]+, kept, [\d.]+ s; pool [\d.]+; \d+ left"
     assert re.search(line, ran.err)
     model = kernelpool.load("d.safetensors")
     assert type(model) is kernelpool.PooledClassifier
     assert model.callback is None
-    record = run(*FIT, "--set", "budget=1e-6", "-f", "--json").json
+    record = run(*FIT, "--set", "time_limit=1e-6", "-f", "--json").json
     assert [member["name"] for member in record["members"]] == list(model.members_)
 
 

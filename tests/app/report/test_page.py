@@ -302,7 +302,7 @@ def test_the_code_makes_the_same_model(report, clouds):
 
 @pytest.mark.slow
 def test_members_of_a_pool_are_listed_with_their_weights(report, clouds):
-    model = PooledClassifier(budget="fast", random_state=0).fit(*clouds[:2])
+    model = PooledClassifier("fast", random_state=0).fit(*clouds[:2])
     page = report(model, *clouds)
     rows = page.table("members")
     assert column(rows, 0, sort=False) == model.trials_["name"].tolist()

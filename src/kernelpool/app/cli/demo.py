@@ -49,7 +49,7 @@ def run(folder: str) -> None:
     print("No classifier errs on less than 9.65 % in the long run.\n")
     svm = make_pipeline(StandardScaler(), SVC(random_state=0))
     models = {
-        "kernelpool, PooledClassifier": PooledClassifier(budget="fast", random_state=0),
+        "kernelpool, PooledClassifier": PooledClassifier("fast", random_state=0),
         "scikit-learn, SVM": CalibratedClassifierCV(svm, ensemble=False),
         "scikit-learn, random forest": RandomForestClassifier(random_state=0),
         "scikit-learn, boosted trees": HistGradientBoostingClassifier(random_state=0),

@@ -55,7 +55,9 @@ MODELS: dict[str, Callable[..., Any]] = {
 }
 MODEL = f"One of {', '.join(MODELS)}."
 TARGET = "Column that holds the classes."
-SET = "A parameter of the estimator, such as --set budget=fast (repeatable); --set help lists them."
+SET = (
+    "A parameter of the estimator, such as --set members=fast (repeatable); --set help lists them."
+)
 OUTPUT = "Model file to write; the name of DATA with the ending .safetensors unless given."
 COLUMNS = "What a column holds, number or category, where it was taken for the other (repeatable)."
 
