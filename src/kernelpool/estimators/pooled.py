@@ -47,6 +47,7 @@ from .base import DensityClassifier, RowFunction, Transform, log_softmax
 from .parzen import ParzenClassifier
 from .rbf import RBFNetworkClassifier
 from .shared_kernel import SharedKernelClassifier
+from .tabular import TabularClassifier
 
 SETS = ("fast", "auto", "best")
 """The sets of members, from few networks to many."""
@@ -421,7 +422,7 @@ class PooledClassifier(DensityClassifier):
                     f"{name} is {estimator!r}."
                 )
             view = "table" if get_tags(estimator).input_tags.allow_nan else "complete table"
-            if isinstance(estimator, SharedKernelClassifier):  # its densities are of encoded rows
+            if isinstance(estimator, SharedKernelClassifier | TabularClassifier):
                 view = "codes"
                 estimator = clone(estimator).set_params(categorical_features=columns.of_codes())
             candidates.append(Candidate(name, estimator, view))

@@ -578,7 +578,8 @@ class PoolFit:
         weights = dict(zip(self.networks, self.pooling.weight, strict=True))
         log_density: dict[str, np.ndarray] = {}
         for name, networks in self.networks.items():
-            if networks[0].view == "codes":
+            # a mixture, which imputes: densities of other networks are not of encoded rows
+            if networks[0].view == "codes" and hasattr(networks[0].estimator, "impute"):
                 values = np.full((len(self.x), int(self.codes.max()) + 1), np.nan)
                 for fold, network in zip(self.folds, networks, strict=True):
                     out = self.fold == fold
