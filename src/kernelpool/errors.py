@@ -10,6 +10,7 @@
         TableError              a table that cannot be read, or not used as it is
         UnequalChunksError      Dask arrays whose chunks do not line up
     Warning
+      ColumnWarning           a column from which nothing, or too much, can be learned
       EmptyKernelWarning      a kernel lost its rows and was dropped
       sklearn ConvergenceWarning
         UnfinishedWarning       EM stopped before the objective settled
@@ -17,6 +18,8 @@
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -82,12 +85,25 @@ class UnequalChunksError(KernelpoolError):
     """Dask arrays whose rows are not cut at the same places."""
 
 
+class ColumnWarning(UserWarning):
+    """A column from which nothing can be learned, or which gives the class away."""
+
+
 class EmptyKernelWarning(UserWarning):
     """A kernel lost its rows and could not be put to use elsewhere."""
 
 
 class UnfinishedWarning(ConvergenceWarning):
     """EM stopped before the objective settled."""
+
+
+@contextmanager
+def without_column_warnings(quiet: bool = True) -> Iterator[None]:
+    """Fits to the same columns as one before do not warn of them again."""
+    with warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore", ColumnWarning)
+        yield
 
 
 def warn(message: str, category: type[Warning]) -> None:

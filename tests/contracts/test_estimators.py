@@ -8,6 +8,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from zoo import CHECKED, CLASSIFIERS, META, fitted, table
 
+from kernelpool.errors import ColumnWarning
+
 every = pytest.mark.parametrize("name", CLASSIFIERS)
 everything = pytest.mark.parametrize("name", [*CLASSIFIERS, *META])
 
@@ -84,6 +86,40 @@ def test_columns_are_kept(name):
         assert model.columns_.levels == (0, 4, 0)
         assert model.columns_.categories[1].tolist() == ["Athens", "Oslo", "Rome"]
     assert model.score(*table()) > 0.6
+
+
+def suspicious_table():
+    X, y = table(missing=0)
+    return X.assign(
+        id=[f"c{i}" for i in range(len(y))],
+        day=[f"2026-01-{1 + i % 28:02d}" for i in range(len(y))],
+        leak=np.where(y == "sick", 1.0, 2.0),
+    ), y
+
+
+@everything
+def test_columns_that_mislead_are_named_in_one_warning(name):
+    X, y = suspicious_table()
+    with pytest.warns(ColumnWarning) as warned:
+        refitted(name, X, y)
+    (message,) = [str(w.message) for w in warned if w.category is ColumnWarning]
+    found = "'id' (nearly every row has a value of its own", "'day' (it holds dates such as '2026"
+    for text in (*found, "'leak' (each of its values is found in one class alone)"):
+        assert f"column {text}" in message
+    assert "'age'" not in message
+    assert "'town'" not in message
+
+
+@every
+def test_booleans_have_many_texts(name):
+    X, y = table(missing=0)
+    yes = (X["town"] == "Athens") ^ (np.arange(len(y)) % 7 == 0)
+    X = X.drop(columns="town").assign(yes=yes)
+    model = refitted(name, X, y)
+    expected = model.predict_proba(X)
+    texts = {True: "true", False: "false"}
+    for other in (yes.astype(int), yes.astype(float), yes.astype(str), yes.map(texts)):
+        np.testing.assert_array_equal(model.predict_proba(X.assign(yes=other)), expected)
 
 
 # -- what is missing -------------------------------------------------------------------------------

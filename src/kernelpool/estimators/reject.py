@@ -35,7 +35,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
-from ..errors import KernelpoolError, warn
+from ..errors import KernelpoolError, warn, without_column_warnings
 from ..inspection.describe import Description, describe, innermost, refusals
 from ..inspection.metrics import CoverageCurve, accepted_up_to, ambiguity_of, coverage_curve
 from .meta import MetaClassifier, checked_weights
@@ -285,7 +285,8 @@ class RejectClassifier(MetaClassifier):
                 held_out = ambiguity_of(proba[counted]), wrong[counted], weight[counted]
                 ambiguity = ambiguity_threshold(ambiguity, self.ambiguity_rule, *held_out)
         if estimator is None:
-            estimator = clone(self.estimator).fit(X, y, **routed.fit)
+            with without_column_warnings(by_rows or by_score):  # as in the cross-fits
+                estimator = clone(self.estimator).fit(X, y, **routed.fit)
         classes = np.asarray(estimator.classes_)
         labels = (
             _refusal_label("ambiguous_label", self.ambiguous_label, 2, "ambiguous", classes),

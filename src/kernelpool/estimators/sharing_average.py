@@ -13,7 +13,7 @@ from sklearn.base import MetaEstimatorMixin, _fit_context, clone
 from sklearn.utils import check_random_state
 
 from ..arrays import Array, logsumexp, namespace, safe_log, shares_of
-from ..errors import KernelpoolError
+from ..errors import KernelpoolError, without_column_warnings
 from ..inspection.describe import (
     Description,
     Pool,
@@ -148,7 +148,8 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
         fitted: list[SharedKernelClassifier] = []
         for member in self._members():
             try:
-                fitted.append(member.fit(X, y, sample_weight))
+                with without_column_warnings(bool(fitted)):
+                    fitted.append(member.fit(X, y, sample_weight))
             except KeyboardInterrupt as error:
                 if member.__sklearn_is_fitted__():
                     fitted.append(member)

@@ -15,6 +15,7 @@ dates, times, durations                            neither: an error
 =================================================  ================================
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import KernelpoolError
-from ..text import is_missing, shorten
+from ..text import is_missing, listed, shorten
 
 CATEGORICAL = ("string", "large_string", "str", "cat", "enum", "bool", "dictionary", "utf8")
 """How the names of types of categories begin, in pandas, polars and Arrow."""
@@ -35,6 +36,15 @@ MOST_INDICATORS = 64
 """Indicators of a column; of more categories, those whose codes are equal modulo this number share
 one.
 """
+
+DATE = r"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4})([T ].*)?"
+"""A date as text."""
+
+FEW = 20
+"""So many different values may be categories or classes, however few rows there are."""
+
+BOOLEANS = {"False": ("0", "false", "FALSE"), "True": ("1", "true", "TRUE")}
+"""Other texts of the categories of a column of booleans."""
 
 APART = np.sqrt(0.5)
 """Height of an indicator: two categories of a column lie one apart."""
@@ -243,6 +253,18 @@ def _n_indicators(n_levels: int) -> int:
     return min(max(n_levels - 1, 0), MOST_INDICATORS)
 
 
+def teaches_nothing(values: Sequence[str], n_rows: int) -> str | None:
+    """Why no model can learn from a column of categories with these values, none twice, in so many
+    rows; None where one can.
+    """
+    some = listed(values[:2])
+    if len(values) and all(re.fullmatch(DATE, value) for value in values):
+        return f"it holds dates such as {some}"
+    if len(values) > FEW and len(values) > n_rows / 2:
+        return f"nearly every row has a value of its own ({len(values):,} in {n_rows:,}: {some})"
+    return None
+
+
 # -- tables of any kind ----------------------------------------------------------------------------
 
 
@@ -345,6 +367,8 @@ def _codes(column: Any, values: np.ndarray) -> np.ndarray:
     """
     at, text = _factorized(column)
     place = {value: float(i) for i, value in enumerate(values.tolist())}
+    if place.keys() <= BOOLEANS.keys():
+        place |= {text: i for value, i in place.items() for text in BOOLEANS[value]}
     code = [np.nan if t is None else place.get(t, float(len(values))) for t in text]
     return np.array([*code, np.nan])[at]  # -1, the last: missing
 

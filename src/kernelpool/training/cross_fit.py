@@ -26,6 +26,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 from sklearn.utils import _safe_indexing
 
+from ..errors import without_column_warnings
 from .folds import stratified_folds
 
 HIGHEST_LOSS = 1e6
@@ -74,7 +75,9 @@ def cross_fit(
     folds = np.unique(fold[fold >= 0]).tolist() if only is None else list(only)
 
     def fitted(f: int) -> tuple[Any, np.ndarray]:
-        return fit(*(take_rows(data, np.flatnonzero(part)) for part in (fold != f, fold == f)))
+        parts = (take_rows(data, np.flatnonzero(part)) for part in (fold != f, fold == f))
+        with without_column_warnings(f != folds[0]):
+            return fit(*parts)
 
     results = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(fitted)(f) for f in folds)
     shape = results[0][1].shape[1:] if results else ()

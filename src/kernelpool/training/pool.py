@@ -56,6 +56,7 @@ from sklearn.utils import _safe_indexing
 
 from ..arrays import safe_log
 from ..em import Stop, em
+from ..errors import without_column_warnings
 from ..lbfgs import maximize
 from ..tables.columns import Columns, indicators_of
 from .cross_fit import cross_fit, take_rows
@@ -564,7 +565,8 @@ class PoolFit:
         if not (weight == 1).all():
             given["sample_weight"] = weight
         takes = signature(model.fit).parameters
-        return model.fit(rows, codes, **{n: v for n, v in given.items() if n in takes})
+        with without_column_warnings():  # those of all rows are warned of once
+            return model.fit(rows, codes, **{n: v for n, v in given.items() if n in takes})
 
     def densities(self) -> tuple[dict[str, float], np.ndarray | None]:
         """The weights of mixtures in the densities of the pool, and its held-out log p(x|C_k), (n,

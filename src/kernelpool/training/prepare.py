@@ -39,7 +39,7 @@ from ..arrays import (
     of_parts,
     to_numpy,
 )
-from ..errors import CollapsedKernelError, KernelpoolError
+from ..errors import CollapsedKernelError, ColumnWarning, KernelpoolError, warn
 from ..kernels import FAMILIES
 from ..rows import (
     Block,
@@ -54,13 +54,16 @@ from ..rows import (
 )
 from ..sums import Sums, record
 from ..tables.batches import batches
-from ..tables.columns import Columns
+from ..tables.columns import FEW, Columns, teaches_nothing
 from ..text import is_missing
 
 FLOATS = [np.float64, np.float32]
 
 HEAVIEST, SMALLEST_VARIANCE, SMALLEST_VARIANCE_OF_FLOAT32 = 1e280, 1e-305, 1e-72
 """Beyond these, sums of weights and squares of features leave the range of float64."""
+
+MOST_LOOKED_AT, FEWEST_LOOKED_AT = 1000, 50
+"""First rows in which a column that gives the class away has few values, and rows that show it."""
 
 LEAST_SHARE = 1e-9
 """A class with less than this probability in a row has none."""
@@ -146,6 +149,7 @@ def training_data(
     if is_source(X, y):
         columns, labels, store = read(X, y, sample_weight, None, estimator.categorical_features)
         codes, classes = _coded(labels[:, None], labels, unlabeled)
+        warn_of_columns(columns, store.n_rows)
         return surveyed(rows_of(store, codes, estimator.n_jobs), classes, columns)
     if y is None:
         name = type(estimator).__name__
@@ -167,6 +171,8 @@ def training_data(
     else:
         columns, X = learned_rows(estimator, X)
     codes, classes = _coded(X, y, unlabeled)
+    if not lives_elsewhere(X):
+        warn_of_columns(columns, len(X), X, codes)
     weight = sample_weight
     if weight is not None:
         weight = column_like(X, weight if is_lazy(X) else given_weights(X, weight))
@@ -289,6 +295,44 @@ def _checked(
         input_name="X",
     )
     return np.asarray(checked)
+
+
+def warn_of_columns(
+    columns: Columns, n_rows: int, x: np.ndarray | None = None, codes: np.ndarray | None = None
+) -> None:
+    """One warning that names the columns from which nothing can be learned and, given encoded rows
+    (n, d) and the codes of their classes (n,), those that give the class away.
+    """
+    if columns.names is None:  # the numbers of another network have none
+        return
+    found = []
+    for i, values in enumerate(columns.categories):
+        why = None if values is None else teaches_nothing(values.tolist(), n_rows)
+        if why is None and x is not None and codes is not None:
+            most = int(codes.max()) + 1 if values is None else FEW
+            if _gives_away(x[codes >= 0, i], codes[codes >= 0], most):
+                why = "each of its values is found in one class alone"
+        if why is not None:
+            found.append(f"{columns.label(i)} ({why})")
+    if found:
+        warn(
+            f"X has columns that may mislead: {'; '.join(found)}. Leave out what new rows will not "
+            "have, or not before their class is known.",
+            ColumnWarning,
+        )
+
+
+def _gives_away(x: np.ndarray, codes: np.ndarray, most: int) -> bool:
+    """Whether a column has at most so many values, each of them in one class alone; a missing cell
+    is a value.
+    """
+    x = np.where(np.isnan(x), np.inf, x)
+    if len(x) < FEWEST_LOOKED_AT or len(np.unique(x[:MOST_LOOKED_AT])) > most:
+        return False
+    values, at = np.unique(x, return_inverse=True)
+    code_of = np.zeros(len(values), int)
+    code_of[at] = codes
+    return 1 < len(values) <= most and bool((code_of[at] == codes).all())
 
 
 def check_in_memory(estimator: Any, X: Any, y: Any = None) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import TableError
+from ...tables.columns import FEW, teaches_nothing
 from ...text import did_you_mean, is_missing, listed, plural, quoted, shown
 from .files import Batch, Source, TextStyle, is_number
 
@@ -36,7 +37,6 @@ ODD_CELLS = {
 }
 """Patterns of cells in a column of numbers that are none: what they look like, and what to do."""
 
-DATE = r"^([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4})([T ].*)?$"
 LABELS: dict[str, Callable[[str], Any]] = {
     r"-?(0|[1-9][0-9]{0,17})": int,
     r"-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?": float,
@@ -46,9 +46,6 @@ LABELS: dict[str, Callable[[str], Any]] = {
 
 MOST_CATEGORIES = 256
 """A column with more different cells than this is a name or a text."""
-
-FEW = 20
-"""So many different values may be categories or classes, however few rows there are."""
 
 ROWS_A_CLASS = 3
 """With fewer rows a class than this, on average, a target holds no classes."""
@@ -418,8 +415,6 @@ def _numberlike(parts: Sequence[Any]) -> bool:
 
 def _teaches_nothing(column: Any, kind: str) -> str | None:
     """Why no model can learn from a column; None where one can."""
-    import pyarrow.compute as pc
-
     n_rows, distinct = len(column), column.unique().drop_null()
     if not len(distinct):
         return "it has no value at all"
@@ -427,14 +422,10 @@ def _teaches_nothing(column: Any, kind: str) -> str | None:
         x = column.to_numpy(zero_copy_only=False)
         counts = n_rows > FEW and x[0] in (0, 1) and bool((np.diff(x) == 1).all())
         return "it counts the rows" if counts else None
-    some = listed(distinct[:2].to_pylist())
-    if pc.all(pc.match_substring_regex(distinct, DATE)).as_py():
-        return f"it holds dates such as {some}"
-    if len(distinct) > FEW and len(distinct) > n_rows / 2:
-        return f"nearly every row has a value of its own ({len(distinct):,} in {n_rows:,}: {some})"
-    if len(distinct) > MOST_CATEGORIES:
-        return f"it has {len(distinct):,} different values such as {some}"
-    return None
+    values = distinct.to_pylist()
+    if len(values) > MOST_CATEGORIES and 2 * len(values) <= n_rows:
+        return f"it has {len(values):,} different values such as {listed(values[:2])}"
+    return teaches_nothing(values, n_rows)
 
 
 def _not_numbers(odd: Mapping[str, tuple[str, Any]]) -> TableError:
