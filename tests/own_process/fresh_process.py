@@ -9,8 +9,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import kernelpool
 from kernelpool.rows import ArrayRows, in_memory
-from kernelpool.starts import kmeans
-from kernelpool.starts.sample import ClassSample
 
 
 def numpys_threads():
@@ -79,30 +77,6 @@ def test_a_hold_of_others_that_ends_first_is_not_brought_back():
     with in_memory.one_blas_thread():
         pass
     others.restore_original_limits()
-    assert numpys_threads() == before
-
-
-def test_k_means_beside_a_sweep_leaves_blas_as_it_was():
-    """The start and the sweeps of two trainings, each begun while the other runs, many times
-    over.
-    """
-    before = numpys_threads()
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(3000, 4))
-
-    def start():
-        for seed in range(4):
-            kmeans(ClassSample(x, np.ones(len(x))), 6, np.random.default_rng(seed))
-
-    def sweep():
-        for _ in range(30):
-            ArrayRows(x).total(counted)
-
-    threads = [threading.Thread(target=work) for work in (start, sweep, start, sweep)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
     assert numpys_threads() == before
 
 
