@@ -81,9 +81,9 @@ CASES = [
     refused("at least two classes; found no labeled row", y=np.full(200, -1), unlabeled=-1),
     refused("labels of one kind; found text and numbers, 0 and 'a'", y=[0, "a"] * 100),
     refused("Unknown label type", y=np.random.default_rng(0).normal(size=200)),
-    refused(
-        "Input y contains NaN. If it marks rows without a label",
-        y=np.where(np.arange(200) < 3, np.nan, Y),
+    *(
+        refused("Input y contains NaN: rows without a label. Leave them", y=[missing, *labels[1:]])
+        for missing, labels in ((np.nan, Y), (None, Y.astype(object)), (None, Y.astype(str)))
     ),
     refused(r"inconsistent numbers of samples: \[200, 199\]", y=Y[:-1]),
     refused("contains infinity", X=np.where(np.arange(400).reshape(200, 2) == 7, np.inf, X)),

@@ -135,7 +135,7 @@ def test_unlabeled_rows_by_any_name(blobs):
         for marker, labels in (
             (-1, np.where(hidden, -1, y)),
             (np.nan, np.where(hidden, np.nan, y)),
-            (None, np.where(hidden, none, y.astype(object))),
+            (np.nan, np.where(hidden, none, y.astype(object))),
             ("?", np.where(hidden, "?", names)),
             (np.nan, pd.Series(np.where(hidden, none, names), dtype="string")),
         )

@@ -162,10 +162,11 @@ def test_weights_text_labels_and_missing_labels(module_blobs, tmp_path):
     labels = np.array(["no", "yes", None], object)[y]
     table = table_of(x, labels).append_column("weight", pa.array(weight))
     pq.write_table(table, tmp_path / "rows.parquet")
-    reference = SharedKernelClassifier.prbf(4, **QUICK).fit(x, labels, sample_weight=weight)
-    found = SharedKernelClassifier.prbf(4, **QUICK).fit(
-        tmp_path / "rows.parquet", "label", sample_weight="weight"
-    )
+    with pytest.raises(ValueError, match="Input y contains NaN: rows without a label"):
+        SharedKernelClassifier.prbf(4, **QUICK).fit(tmp_path / "rows.parquet", "label")
+    reference, found = (SharedKernelClassifier.prbf(4, unlabeled=np.nan, **QUICK) for _ in range(2))
+    reference.fit(x, labels, sample_weight=weight)
+    found.fit(tmp_path / "rows.parquet", "label", sample_weight="weight")
     assert found.classes_.tolist() == ["no", "yes"]
     assert found.feature_names_in_.tolist() == NAMES
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-8)

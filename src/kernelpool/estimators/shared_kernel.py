@@ -159,8 +159,9 @@ class SharedKernelClassifier(  # type: ignore[misc]
         probabilities for each, beside a Gaussian over the numbers.
     unlabeled : int, float, str or None, default=None
         The label in `y` that marks rows without a label, whose class is summed out: -1 as in
-        scikit-learn's semi-supervised module, NaN, a string, or None. Nothing is guessed: -1 is a
-        class like any other unless it is named here. Their weight is that of `sample_weight`.
+        scikit-learn's semi-supervised module, NaN for any missing value, or a string. Nothing is
+        guessed: -1 is a class like any other unless it is named here, and a missing label is an
+        error. Their weight is that of `sample_weight`.
     warm_start : bool, default=False
         Start from the parameters of the previous call to `fit`; what was chosen there stays chosen.
     random_state : int, RandomState instance or None, default=None

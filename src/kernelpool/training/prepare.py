@@ -505,19 +505,22 @@ def label_column(y: Any, n: float) -> np.ndarray:
 
 
 def is_unlabeled(labels: np.ndarray, marker: Any) -> np.ndarray:
-    """Which labels are the one that marks rows without a class, (n,)."""
-    if marker is None or is_missing(marker):
-        if labels.dtype == object:
-            return np.array(
-                [is_missing(v) and (v is None) == (marker is None) for v in labels], bool
-            )
-        return np.zeros(len(labels), bool) if marker is None else np.asarray(labels != labels)
+    """Which labels are the one that marks rows without a class, (n,); NaN is any missing value."""
+    if marker is None:
+        return np.zeros(len(labels), bool)
+    if is_missing(marker):
+        return np.fromiter(map(is_missing, labels.tolist()), bool, len(labels))
     return np.asarray(labels == marker) & np.ones(len(labels), bool)
 
 
 def distinct_labels(labels: np.ndarray, marker: Any) -> np.ndarray:
     """The distinct labels of rows that have one."""
     known = labels[~is_unlabeled(labels, marker)]
+    if known.dtype.kind in "fO" and is_unlabeled(known, np.nan).any():
+        raise KernelpoolError(
+            "Input y contains NaN: rows without a label. Leave them out, or pass unlabeled=np.nan "
+            "to SharedKernelClassifier, which learns from them."
+        )
     if known.dtype == object:
         text = np.array([isinstance(label, str | bytes) for label in known], bool)
         if text.any() and not text.all():
@@ -532,10 +535,6 @@ def distinct_labels(labels: np.ndarray, marker: Any) -> np.ndarray:
         elif text.any() and not any(isinstance(label, bytes) for label in known):
             known = known.astype(str)
     if known.dtype.kind == "f":
-        if np.isnan(known).any():
-            raise ValueError(
-                "Input y contains NaN. If it marks rows without a label, say unlabeled=np.nan."
-            )
         assert_all_finite(known, input_name="y")
     if len(known):
         check_classification_targets(known)

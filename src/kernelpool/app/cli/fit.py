@@ -252,6 +252,8 @@ class FitJob:
         known = np.array([label is not None for label in y], bool)
         self.classes, self.codes = np.unique(y[known].tolist()), np.full(len(y), -1)
         self.codes[known] = np.searchsorted(self.classes, y[known].tolist())
+        if not known.all() and "unlabeled" in settings_of(self.estimator):
+            self.estimator.set_params(unlabeled=np.nan)
         key = row_keys(self.rows.table, seed=self.seed)  # equal rows are held out together
         if self.cv is not None:
             self._cross_validate(self.cv, key)
