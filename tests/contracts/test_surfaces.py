@@ -246,7 +246,6 @@ KNOWN = {
     ("conformal", "notebook"): "codes of categories",
     ("conformal", "report"): "codes of categories",
     ("conformal", "commands"): "columns of the model inside are not found",
-    ("reduced", "importance"): "a probability of zero is a loss of 1e9",
 }
 """What is not right yet, and why."""
 

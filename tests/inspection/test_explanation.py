@@ -55,12 +55,10 @@ def test_parts_are_shapley_values_of_the_marginals(rows, mixture):
     for part in why.features:
         i, unknown = int(part.name[-1]), row.copy()
         unknown[i] = np.nan
-        lost = why.log_odds - log_odds(mixture, row, np.delete(np.arange(3), i), a, b)
-        np.testing.assert_allclose([part.part, part.without], [expected[i], lost], atol=1e-6)
+        assert part.part == pytest.approx(expected[i], abs=1e-6)
         assert (part.value, part.error) == (row[i], 0)
         assert part.expected == mixture.impute(unknown[None], [why.label])[0, i]
     assert why.prior == pytest.approx(log_odds(mixture, row, (), a, b))
-    assert why.log_density == pytest.approx(mixture.score_samples(row[None])[0])
     posterior, first = mixture.kernel_posterior(row[None])[0], why.kernels[0]
     assert (first["index"], first["posterior"]) == (posterior.argmax(), posterior.max())
     joint = (mixture.mixing_ * mixture.class_prior_)[first["index"]]
@@ -71,8 +69,8 @@ def test_parts_are_shapley_values_of_the_marginals(rows, mixture):
 def test_sampled_shapley_values_are_within_their_error_of_the_exact_ones():
     table = np.random.default_rng(2).normal(size=(2**8, 3))
     value = lambda masks: table[masks @ (1 << np.arange(8))]  # noqa: E731
-    exact, none, _ = shapley_parts(value, 8, np.random.RandomState(0))
-    sampled, error, _ = shapley_parts(value, 8, np.random.RandomState(0), max_sets=200)
+    exact, none = shapley_parts(value, 8, np.random.RandomState(0))
+    sampled, error = shapley_parts(value, 8, np.random.RandomState(0), max_sets=200)
     assert not none.any()
     assert (np.abs(sampled - exact) < 4.5 * error).all()
     assert ((sampled - exact) / error).std() == pytest.approx(1, abs=0.5)
@@ -93,9 +91,15 @@ def test_a_row_of_a_data_frame_and_what_is_refused(rows):
     x, y = rows
     frame = pd.DataFrame(x, columns=["a", "b", "c"])
     model = SharedKernelClassifier.prbf(3, random_state=0).fit(frame, y)
-    one = model.explain(frame.iloc[0])
-    assert one == model.explain(frame[:1])[0]
-    assert str(one).startswith(f"{one.label} (")
+    one, several = model.explain(frame.iloc[0]), model.explain(frame[:1])
+    assert [one] == several
+    assert str(one) == str(several)
+    assert one._repr_html_() == several._repr_html_()
+    sentence, *lines = str(one).splitlines()
+    assert sentence.startswith(f"{one.label} (")
+    longest = max(one.features, key=lambda part: abs(part.part))
+    bar = ("+" if longest.part > 0 else "-") * 24
+    assert sum(f"{longest.name} =" in line and bar in line for line in lines) == 1
     nothing = model.explain(frame[:1] * np.nan)[0]
     assert (nothing.features, nothing.log_odds) == ((), nothing.prior)
     assert 2 in {model.explain(frame.iloc[0], against=2).against, one.label}
@@ -134,6 +138,13 @@ def test_a_missing_feature_is_integrated_out_exactly():
     np.testing.assert_allclose(some.log_loss, 0.75 * known.log_loss + 0.25 * np.log(2))
     with pytest.raises(KernelpoolError, match="y must hold labels of the classes"):
         feature_importance(TWO, x, y + 5)
+    for weight, message in (
+        (-np.ones(400), "400 numbers, one a row and none negative; got .* lowest -1"),
+        (np.ones(3), r"400 numbers, .* got an array of shape \(3,\)"),
+        (np.zeros(400), "must have a positive number; got zeros alone"),
+    ):
+        with pytest.raises(KernelpoolError, match=message):
+            feature_importance(TWO, x, y, sample_weight=weight)
 
 
 def test_a_row_of_weight_two_counts_as_two_rows():

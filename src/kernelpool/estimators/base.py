@@ -26,7 +26,7 @@ from ..arrays import (
 )
 from ..errors import KernelpoolError
 from ..inspection.describe import NotebookMixin
-from ..inspection.explanation import Explanation, explain
+from ..inspection.explanation import Explanation, Explanations, explain
 from ..rows import Block, Rows, as_rows
 from ..tables.columns import Columns
 from ..training.prepare import class_prior_for, labeled_source, query_rows
@@ -220,7 +220,7 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
 
     def explain(
         self, X: Any, *, against: Any = None, random_state: Any = 0
-    ) -> Explanation | list[Explanation]:
+    ) -> Explanation | Explanations:
         r"""Why rows get their classes: the part of each feature in the log-odds, and the kernels.
 
         The log-odds of the most probable class against the next are the sum of those of the class
@@ -239,8 +239,8 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
 
         Returns
         -------
-        explanation : Explanation, or list of Explanation
-            One for one row; a list for rows.
+        explanation : Explanation, or Explanations
+            One for one row, a list for rows; both print as sentences and bar charts.
 
         Examples
         --------
@@ -254,9 +254,9 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
         ... )
         >>> print(model.explain([2.0, 1.0]))
         b (88.1 %) rather than a (11.9 %): log-odds +2.00
-          before any feature: +0.00
-          feature 0 = 2: +2.00; 2 expected
-          feature 1 = 1: +0.00; 0 expected
+          before any feature    +0.00
+          feature 0 = 2         +2.00  ++++++++++++++++++++++++
+          feature 1 = 1         +0.00                            0 expected
           kernel 1 (b 100 %): 88.1 %; kernel 0 (a 100 %): 11.9 %
         """
         one = not hasattr(X, "columns") and np.ndim(X) == 1

@@ -20,7 +20,14 @@ from .drift import (
     prior_from_probability,
     with_class_prior,
 )
-from .explanation import Explanation, FeatureImportance, FeaturePart, explain, feature_importance
+from .explanation import (
+    Explanation,
+    Explanations,
+    FeatureImportance,
+    FeaturePart,
+    explain,
+    feature_importance,
+)
 from .metrics import (
     DECISIONS,
     CoverageCurve,
@@ -40,6 +47,7 @@ __all__ = [
     "DriftReference",
     "DriftReport",
     "Explanation",
+    "Explanations",
     "FeatureImportance",
     "FeaturePart",
     "Inside",

@@ -25,6 +25,7 @@ standard error of each part.
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from html import escape
 from math import comb
 from typing import Any
 
@@ -34,7 +35,7 @@ from sklearn.utils import check_random_state
 from ..arrays import safe_log, to_numpy
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
-from ..text import percent, plural, shown, signed
+from ..text import percent, plural, shown, signed, text_of
 from ..training.prepare import encoded_rows
 from .describe import Inside, describe, feature_names, innermost
 from .metrics import class_codes
@@ -45,13 +46,14 @@ MAX_SETS = 1024
 CHUNK = 1 << 15
 """Rows, about, that the model is asked about at once."""
 
-LEAST_LOG = -1e9
-"""Stands for the logarithm of a probability of zero: differences stay finite, and sums exact to a
-millionth.
-"""
+LEAST_LOG = -1000.0
+"""Stands for the logarithm of a probability of zero: differences stay finite."""
 
-MAX_KERNELS = 5
-"""Kernels that an explanation names."""
+LEAST_OF_CLASS = float(np.log(np.finfo(np.float64).eps))
+"""What the log-probability of a true class does not fall below, as in scikit-learn's `log_loss`."""
+
+MAX_KERNELS, MAX_FEATURES, LONGEST_BAR = 5, 12, 24
+"""Kernels and features that an explanation names, and characters of its longest bar."""
 
 
 # -- rows with missing cells -----------------------------------------------------------------------
@@ -84,7 +86,7 @@ def _log_proba(model: Any, X: Any) -> np.ndarray:
         found = np.asarray(to_numpy(model.predict_log_proba(X)), np.float64)
     else:
         found = safe_log(np.asarray(model.predict_proba(X), np.float64))
-    return np.maximum(found, LEAST_LOG)
+    return np.where(np.isneginf(found), LEAST_LOG, found)
 
 
 # -- the answer ------------------------------------------------------------------------------------
@@ -104,8 +106,6 @@ class FeaturePart:
         In the log-odds of the class against the other; above zero it supports the class.
     error : float
         Standard error of `part`; zero where it is exact.
-    without : float
-        By how much the log-odds fall when this feature alone is missing.
     expected : float, str or None
         What the model imputes given the other features and the class; None for models without
         `impute`.
@@ -115,22 +115,23 @@ class FeaturePart:
     value: Any
     part: float
     error: float
-    without: float
     expected: Any = None
 
-    def __str__(self) -> str:
-        expected = "" if self.expected is None else f"; {_cell(self.expected)} expected"
-        error = f" ± {self.error:.2f}" if self.error > 0.005 else ""
-        return f"{shown(self.name, 40)} = {_cell(self.value)}: {signed(self.part)}{error}{expected}"
+    def texts(self) -> tuple[str, str]:
+        """The cell, and what is to be noted of it."""
+        notes = [f"± {self.error:.2f}"] if self.error > 0.005 else []
+        if self.expected is not None and _cell(self.expected) != _cell(self.value):
+            notes.append(f"{_cell(self.expected)} expected")
+        return f"{shown(self.name, 40)} = {_cell(self.value)}", ", ".join(notes)
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else shown(value, 24)
+    return text_of(value, 24)
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a row got its class; prints as a table.
+    """Why a row got its class; prints as a sentence and a bar chart, in notebooks too.
 
     Attributes
     ----------
@@ -147,11 +148,9 @@ class Explanation:
     features : tuple of FeaturePart
         The largest parts first.
     kernels : tuple of dict
-        The kernels that the row belongs to most: `index` in the order of the fitted attributes,
+        The kernels that the row belongs to most, where the model is one network: `index` in the order of the fitted attributes,
         `posterior` P(j|x), `label` of the class that the kernel serves most and its
         `class_posterior` P(C_k|j); both None where they are not known.
-    log_density : float or None
-        log p(x), for models with `score_samples`.
     """
 
     label: Any
@@ -162,22 +161,52 @@ class Explanation:
     prior: float
     features: tuple[FeaturePart, ...]
     kernels: tuple[dict[str, Any], ...] = ()
-    log_density: float | None = None
 
     def __str__(self) -> str:
-        lines = [
-            f"{shown(self.label)} ({percent(self.probability)}) rather than {shown(self.against)} "
-            f"({percent(self.against_probability)}): log-odds {signed(self.log_odds)}",
-            f"  before any feature: {signed(self.prior)}",
-            *(f"  {feature}" for feature in self.features[:12]),
-        ]
-        rest = self.features[12:]
-        if rest:
-            total = signed(sum(feature.part for feature in rest))
-            lines.append(f"  {plural(len(rest), 'other feature')}: {total}")
+        rows = self._rows()
+        width, most = max(len(row[0]) for row in rows), max(abs(row[1]) for row in rows) or 1.0
+        lines = [self._sentence()]
+        for name, part, note in rows:
+            bar = ("+" if part > 0 else "-") * round(LONGEST_BAR * abs(part) / most)
+            lines.append(
+                f"  {name:{width}} {signed(part):>8}  {bar:{LONGEST_BAR}}  {note}".rstrip()
+            )
         if self.kernels:
             lines.append(f"  {'; '.join(_kernel_text(**kernel) for kernel in self.kernels)}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """A sentence and a bar chart, as HTML that can stand in any page."""
+        rows = self._rows()
+        most, html = max(abs(row[1]) for row in rows) or 1.0, ""
+        for name, part, note in rows:
+            at, color = (50, "#0072B2") if part > 0 else (50 - 50 * abs(part) / most, "#D55E00")
+            bar = (
+                f'<div style="margin-left:{at:.1f}%;width:{50 * abs(part) / most:.1f}%;height:0.8em;'
+                f'background:{color}"></div>'
+            )
+            html += (
+                f'<tr><td style="text-align:left">{escape(name)}</td><td>{signed(part)}</td>'
+                f'<td style="width:14em">{bar}</td><td style="text-align:left">{escape(note)}</td></tr>'
+            )
+        return f"<div><p>{escape(self._sentence())}</p><table>{html}</table></div>"
+
+    def _sentence(self) -> str:
+        return (
+            f"{shown(self.label)} ({percent(self.probability)}) rather than {shown(self.against)} "
+            f"({percent(self.against_probability)}): log-odds {signed(self.log_odds)}"
+        )
+
+    def _rows(self) -> list[tuple[str, float, str]]:
+        """Name, part in the log-odds and note of what is shown."""
+        rows = [("before any feature", self.prior, "")]
+        for feature in self.features[:MAX_FEATURES]:
+            name, note = feature.texts()
+            rows.append((name, feature.part, note))
+        rest = self.features[MAX_FEATURES:]
+        if rest:
+            rows.append((plural(len(rest), "other feature"), sum(f.part for f in rest), ""))
+        return rows
 
 
 def _kernel_text(index: int, posterior: float, label: Any, class_posterior: float | None) -> str:
@@ -185,7 +214,17 @@ def _kernel_text(index: int, posterior: float, label: Any, class_posterior: floa
     return f"kernel {index}{serves}: {percent(posterior)}"
 
 
-def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -> list[Explanation]:
+class Explanations(list[Explanation]):
+    """Of several rows; prints as a text, and a notebook shows the charts."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self))
+
+    def _repr_html_(self) -> str:
+        return "".join(why._repr_html_() for why in self)
+
+
+def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -> Explanations:
     """Why rows get their classes: the part of each feature in the log-odds, and the kernels.
 
     The log-odds of the most probable class against the next are the sum of those of the class prior
@@ -206,8 +245,8 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
 
     Returns
     -------
-    explanations : list of Explanation
-        One a row; each prints as a table.
+    explanations : Explanations
+        A list of one `Explanation` a row; it prints as sentences and bar charts.
 
     Examples
     --------
@@ -231,41 +270,32 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
     if len(classes) < 2:
         raise KernelpoolError("There is one class only: there are no log-odds to explain.")
     rng = check_random_state(random_state)
-    whole = log_proba(x)
-    named = whole.argmax(axis=1)
-    others = np.where(np.arange(len(classes)) == named[:, None], -np.inf, whole)
-    rival = others.argmax(axis=1)
-    if against is not None:
-        code = classes.tolist().index(against)
-        rival = np.where(named == code, rival, code)
-
-    prior = log_proba(np.full((1, x.shape[1]), np.nan))[0]
-    parts, errors, without = (np.zeros(x.shape) for _ in range(3))
+    whole, prior = (np.empty((len(x), len(classes))) for _ in range(2))
+    pairs = np.empty((2, len(x)), int)  # the class of each row, and the one it is compared with
+    parts, errors = np.zeros(x.shape), np.zeros(x.shape)
     missing = np.isnan(x)
     for pattern in np.unique(missing, axis=0):  # rows that lack the same cells share their sets
         players, same = np.flatnonzero(~pattern), np.flatnonzero((missing == pattern).all(axis=1))
-        step = max(1, CHUNK // max(2 ** min(len(players), 10), 1))
+        step = max(1, CHUNK // 2 ** min(len(players), 10))
         for at in (same[i : i + step] for i in range(0, len(same), step)):
 
             def log_odds(masks: np.ndarray, at: Any = at, players: Any = players) -> np.ndarray:
                 z = np.full((len(masks), len(at), x.shape[1]), np.nan)
                 z[:, :, players] = np.where(masks[:, None, :], x[np.ix_(at, players)], np.nan)
                 scores = log_proba(z.reshape(-1, x.shape[1])).reshape(len(masks), len(at), -1)
-                return np.asarray(
-                    scores[:, np.arange(len(at)), named[at]]
-                    - scores[:, np.arange(len(at)), rival[at]]
-                )
+                size = masks.sum(axis=1)
+                whole[at], prior[at] = scores[size.argmax()], scores[size.argmin()]
+                pairs[:, at] = _pairs(whole[at], classes, against)
+                row = np.arange(len(at))
+                return np.asarray(scores[:, row, pairs[0, at]] - scores[:, row, pairs[1, at]])
 
-            if len(players):
-                place = np.ix_(players, at)
-                parts.T[place], errors.T[place], without.T[place] = shapley_parts(
-                    log_odds, len(players), rng
-                )
-    values, expected = _values(columns, x), _expected(coded, columns, x, classes[named])
-    kernels, log_density = _kernels(coded, x, classes)
-    names, found = feature_names(columns), []
-    for n, (a, b) in enumerate(zip(named.tolist(), rival.tolist(), strict=True)):
-        numbers = [column[n].tolist() for column in (parts, errors, without)]
+            place = np.ix_(players, at)
+            parts.T[place], errors.T[place] = shapley_parts(log_odds, len(players), rng)
+    values, expected = _values(columns, x), _expected(coded, columns, x, classes[pairs[0]])
+    kernels = _kernels(coded, x, classes)
+    names, found = feature_names(columns), Explanations()
+    for n, (a, b) in enumerate(pairs.T.tolist()):
+        numbers = [column[n].tolist() for column in (parts, errors)]
         cells = zip(names, values[n], *numbers, expected[n], strict=True)
         features = [
             FeaturePart(*cell) for cell, gap in zip(cells, missing[n], strict=True) if not gap
@@ -278,13 +308,22 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
                 float(np.exp(whole[n, a])),
                 float(np.exp(whole[n, b])),
                 float(whole[n, a] - whole[n, b]),
-                float(prior[a] - prior[b]),
+                float(prior[n, a] - prior[n, b]),
                 tuple(features),
                 kernels[n],
-                log_density[n],
             )
         )
     return found
+
+
+def _pairs(log_proba: np.ndarray, classes: np.ndarray, against: Any) -> tuple[Any, Any]:
+    """Codes of the most probable class of each row, and of the one that it is compared with."""
+    named = log_proba.argmax(axis=1)
+    rival = np.where(np.arange(len(classes)) == named[:, None], -np.inf, log_proba).argmax(axis=1)
+    if against is not None:
+        code = classes.tolist().index(against)
+        rival = np.where(named == code, rival, code)
+    return named, rival
 
 
 def _values(columns: Columns, x: np.ndarray) -> list[list[Any]]:
@@ -312,16 +351,14 @@ def _without(x: np.ndarray, feature: int) -> np.ndarray:
     return x
 
 
-def _kernels(
-    coded: Any, x: np.ndarray, classes: np.ndarray
-) -> tuple[list[tuple[dict[str, Any], ...]], list[float | None]]:
-    """The kernels of each row by their posteriors, and log p(x), where the model has them."""
-    if not hasattr(coded, "kernel_posterior"):
-        return [()] * len(x), [None] * len(x)
+def _kernels(coded: Any, x: np.ndarray, classes: np.ndarray) -> list[tuple[dict[str, Any], ...]]:
+    """The kernels of each row by their posteriors, where the model is one network of kernels."""
+    pool = None if coded is None else describe(coded).pool
+    if pool is None or pool.group or not hasattr(coded, "kernel_posterior"):
+        return [()] * len(x)
     posterior = np.asarray(to_numpy(coded.kernel_posterior(x)))
-    pool = describe(coded).pool
     serves: list[tuple[Any, float | None]] = [(None, None)] * posterior.shape[1]
-    if pool is not None and pool.class_posterior is not None and len(pool) == len(serves):
+    if pool.class_posterior is not None and len(pool) == len(serves):
         best = pool.class_posterior.argmax(axis=1)
         serves = list(zip(classes[best], pool.class_posterior.max(axis=1).tolist(), strict=True))
     found = []
@@ -333,14 +370,13 @@ def _kernels(
         found.append(
             tuple(dict(zip(keys, (j, float(row[j]), *serves[j]), strict=True)) for j in largest)
         )
-    return found, np.asarray(to_numpy(coded.score_samples(x))).tolist()
+    return found
 
 
 def shapley_parts(
     value: Callable[[np.ndarray], np.ndarray], n_players: int, rng: Any, max_sets: int = MAX_SETS
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Shapley values of a game, their standard errors, and what is lost without each player, three
-    of shape (players, n).
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shapley values of a game, and their standard errors, (players, n).
 
     `value` takes sets of players as masks, (sets, players), and returns their values in n games,
     (sets, n).
@@ -351,19 +387,16 @@ def shapley_parts(
         ways = [comb(n_players - 1, s) * n_players for s in range(n_players)]
         joins, leaves = 1 / np.array([1, *ways]), 1 / np.array([*ways, 1])
         weight = np.where(masks.T, joins[size], -leaves[size])  # (players, sets)
-        alone = found[-1] - found[len(masks) - 1 - (1 << np.arange(n_players))]
-        return weight @ found, np.zeros((n_players, found.shape[1])), alone
+        return weight @ found, np.zeros((n_players, found.shape[1]))
     n_pairs = max(4, max_sets // (2 * n_players))
     half = np.array([rng.permutation(n_players) for _ in range(n_pairs)])
     orders = np.concatenate([half, half[:, ::-1]])
     rank = orders.argsort(axis=1)  # (orders, players)
     masks = rank[:, None, :] < np.arange(n_players + 1)[:, None]  # (orders, steps, players)
-    found = value(np.concatenate([masks.reshape(-1, n_players), ~np.eye(n_players, dtype=bool)]))
-    steps = found[:-n_players].reshape(len(orders), n_players + 1, -1)
+    steps = value(masks.reshape(-1, n_players)).reshape(len(orders), n_players + 1, -1)
     gains = np.take_along_axis(np.diff(steps, axis=1), rank[:, :, None], axis=1)
     pairs = 0.5 * (gains[:n_pairs] + gains[n_pairs:])  # (pairs, players, n)
-    error = pairs.std(axis=0, ddof=1) / n_pairs**0.5
-    return pairs.mean(axis=0), error, steps[0, -1] - found[-n_players:]
+    return pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / n_pairs**0.5
 
 
 # -- which features matter -------------------------------------------------------------------------
@@ -441,9 +474,21 @@ def feature_importance(
     columns, x, log_proba, _ = encoded(model, X)
     codes = class_codes(model.classes_, y, len(x))
     weight = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    rows, total = np.arange(len(x)), weight.sum()
-    whole = log_proba(x)[rows, codes]
-    lost = whole - np.stack([log_proba(_without(x, i))[rows, codes] for i in range(x.shape[1])])
+    if weight.shape != (len(x),) or not np.isfinite(weight).all() or (weight < 0).any():
+        raise KernelpoolError(
+            f"sample_weight must be {len(x)} numbers, one a row and none negative; got an array of "
+            f"shape {weight.shape} with the lowest {weight.min(initial=np.inf):g}."
+        )
+    total = weight.sum()
+    if not total > 0:
+        raise KernelpoolError("sample_weight must have a positive number; got zeros alone.")
+
+    def of_class(x: np.ndarray) -> np.ndarray:
+        """log P(y|x)."""
+        return np.maximum(log_proba(x)[np.arange(len(x)), codes], LEAST_OF_CLASS)
+
+    whole = of_class(x)
+    lost = whole - np.stack([of_class(_without(x, i)) for i in range(x.shape[1])])
     mean = lost @ weight / total
     variance = (lost - mean[:, None]) ** 2 @ weight / total
     effective = total**2 / (weight @ weight)
