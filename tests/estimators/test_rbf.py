@@ -91,6 +91,16 @@ def test_validation_rows_do_not_select_their_own_predictions():
     assert np.mean(held_out) > np.log(2) - 2 * np.std(held_out) / np.sqrt(30)
 
 
+@pytest.mark.parametrize("unit", [1e-3, 1000.0])
+def test_the_unit_of_the_weights_does_not_matter(rows, unit):
+    """Where rows count a thousand times, ridges of a thousand times the strength are tried."""
+    X, y = rows
+    one = RBFNetworkClassifier(20, random_state=0).fit(X, y)
+    many = RBFNetworkClassifier(20, random_state=0).fit(X, y, np.full(len(X), unit))
+    assert many.ridge_ == pytest.approx(unit * one.ridge_)
+    np.testing.assert_allclose(many.predict_proba(X), one.predict_proba(X), atol=1e-3)
+
+
 def test_narrowed_copies_try_one_width(rows):
     X, y = rows
     network = RBFNetworkClassifier(40, random_state=0).fit(X, y)

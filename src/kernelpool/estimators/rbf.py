@@ -43,7 +43,8 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
         held-out rows.
     ridge : float or None, default=None
         Strength of the ridge: half of it times the squared weights is added to the log-loss of all
-        rows; the biases are free. None chooses one of five on held-out rows.
+        rows; the biases are free. None chooses one on held-out rows, of five or, where rows count
+        more than three times or less than a third on average, of more.
     max_features : int or None, default=None
         Number of features that a kernel may depend on. None is all of them. With a number, kernels
         lie at rows, and each depends on one to so many features, drawn at random, as trees of a

@@ -50,7 +50,7 @@ WIDTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
 
 RIDGES = (20.0, 2.0, 0.2, 0.02, 2e-3)
 """Strengths that are tried; half of it times the squared weights is added to the loss of all
-rows.
+rows. Where rows count ten times, or a tenth, one that is stronger, or weaker, is tried too.
 """
 
 DEFAULT = (2, 1)
@@ -155,7 +155,7 @@ def fit_rbf(
         matrix = matrix / feature_scale(variance, standardize=False)[:, None]
         z = z @ matrix.T
     train = z, codes, weight
-    grid = _Grid(width, ridge, n_classes, on_setting)
+    grid = _Grid(width, ridge, n_classes, on_setting, float(weight.mean()))
     layer_of = partial(
         _hidden_layer, n_kernels=n_kernels, init=init, max_features=max_features, seed=seed
     )
@@ -276,14 +276,18 @@ class _Grid:
         ridge: float | None,
         n_classes: int,
         on_setting: Callable[[int, float], None] | None,
+        mean_weight: float,
     ) -> None:
+        decades = round(np.log10(mean_weight))
+        powers = range(max(decades, 0), min(decades, 0) - len(RIDGES), -1)
+        ridges = [RIDGES[0] * 10.0**i for i in powers]
         self.width, self.n_classes, self.on_setting = width, n_classes, on_setting
-        self.ridges = RIDGES if ridge is None else (ridge,)
-        self.stronger = [] if ridge is None else [r for r in RIDGES if r > ridge]
+        self.ridges = ridges if ridge is None else [ridge]
+        self.stronger = [] if ridge is None else [r for r in ridges if r > ridge]
         """Ridges that lead to a given one."""
         self.default = (
             0 if width is not None else DEFAULT[0],
-            0 if ridge is not None else DEFAULT[1],
+            0 if ridge is not None else DEFAULT[1] - min(decades, 0),
         )
 
     def variances(self, layer: HiddenLayer) -> list[float]:
