@@ -585,7 +585,7 @@ class MixtureTraining:
             return first
         outside = self._outside(first)
         means = outside[0] if means is None else means
-        farthest = float(np.abs(self.frame.inside(means)).max())
+        farthest = float(np.abs((means - self.frame.origin) / self.frame.unit).max())
         if not farthest <= max_abs_value(self.rows.eps):
             raise KernelpoolError(
                 f"means of Start must lie near the rows; one lies {farthest:.0e} standard "
