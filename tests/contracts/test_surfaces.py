@@ -124,12 +124,6 @@ def sets_and_rejection(model, p, _):
 
 
 @surface
-def model_file(model, p, folder):
-    save(model, folder / "model.safetensors")
-    np.testing.assert_array_equal(load(folder / "model.safetensors").predict_proba(X), p)
-
-
-@surface
 def onnx(model, p, _):
     try:
         graph = to_onnx(model, precision="float64")

@@ -234,15 +234,3 @@ def test_a_learning_rate_beyond_numbers_is_told(plane):
     ):
         model.fit(*plane)
     assert np.isfinite(model.predict_proba(plane[0])).all()
-
-
-def test_odd_rows_give_numbers():
-    rng = np.random.default_rng(0)
-    x = np.column_stack([rng.normal(size=60), np.full(60, 7.0), 1e8 + rng.normal(size=60)])
-    y = (x[:, 0] > 0).astype(int)
-    for options in ({}, {"local": True}, {"margin": True}):
-        model = CompetitiveNeuronsClassifier(3, random_state=0, **options).fit(x, y)
-        assert model.score(x, y) > 0.9
-        assert np.isfinite(model.weights_).all()
-        far = model.predict_proba(np.array([[1e30, -1e30, 1e30], [0, 7, 1e8]]))
-        np.testing.assert_allclose(far.sum(axis=1), 1)
