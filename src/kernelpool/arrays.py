@@ -8,11 +8,10 @@ asks (work in place), it is done here and nowhere else.
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from importlib import import_module
-from itertools import accumulate
 from operator import is_
 from typing import Any
 from warnings import warn
@@ -158,32 +157,37 @@ class Float64:
     value: Any
 
 
+def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
+    """`value`, an array or a record or tuple of arrays, with `function` of each array in their
+    place; itself where all stay as they are. A `Float64` counts as an array.
+    """
+    kind = type(value)
+    if kind is np.ndarray or kind is Float64:
+        return function(value)
+    names = _fields_of(value.__class__)
+    if names is None and kind is not tuple:
+        return function(value) if is_array(value) else value
+    parts = value if names is None else [getattr(value, name) for name in names]
+    mapped = [_mapped(part, function) for part in parts]
+    if all(map(is_, mapped, parts)):
+        return value
+    return tuple(mapped) if names is None else kind(**dict(zip(names, mapped, strict=True)))
+
+
 def match_array(value: Any, like: Array) -> Any:
     """`value`, an array or a record or tuple of arrays, in the library, device and float type of
     `like`.
     """
     if on_accelerator(like):
         return _upload(value, like)
-    if isinstance(value, Float64):
-        return Float64(match_array(value.value, like=as_float64(like[:0, ...])))
+    return _mapped(value, lambda a: _matched(a, like))
+
+
+def _matched(value: Any, like: Array) -> Any:
     if type(value) is np.ndarray and type(like) is np.ndarray and value.dtype == like.dtype:
         return value
-    names = _fields_of(value.__class__)
-    if names is not None:
-        parts = [getattr(value, name) for name in names]
-        moved = [match_array(part, like=like) for part in parts]
-        return (
-            value
-            if all(map(is_, moved, parts))
-            else type(value)(**dict(zip(names, moved, strict=True)))
-        )
-    if isinstance(value, tuple):
-        together = tuple(match_array(part, like=like) for part in value)
-        return value if all(map(is_, together, value)) else together
-    return _matched(value, like) if is_array(value) else value
-
-
-def _matched(value: Array, like: Array) -> Array:
+    if isinstance(value, Float64):
+        return Float64(match_array(value.value, like=as_float64(like[:0, ...])))
     xp, home = namespace(like), device(like)
     if namespace(value) is not xp:
         value = xp.asarray(to_numpy(value))
@@ -203,82 +207,43 @@ def on_accelerator(a: Array) -> bool:
     return is_torch_array(a) and a.device.type not in HOST_DEVICES
 
 
-def _arrays_in(value: Any) -> Iterator[Array]:
-    """The arrays in a record or tuple, in order; a `Float64` counts as one."""
-    kind = type(value)
-    if kind is np.ndarray or kind is Float64:
-        yield value
-    elif kind is tuple:
-        for part in value:
-            yield from _arrays_in(part)
-    elif (names := _fields_of(value.__class__)) is not None:
-        for name in names:
-            yield from _arrays_in(getattr(value, name))
-    elif is_array(value):
-        yield value
-
-
-def _with_arrays(value: Any, arrays: Iterator[Array]) -> Any:
-    """`value` with `arrays` in place of its own."""
-    kind = type(value)
-    if kind is np.ndarray or kind is Float64:
-        return next(arrays)
-    if kind is tuple:
-        return tuple(_with_arrays(part, arrays) for part in value)
-    if (names := _fields_of(value.__class__)) is not None:
-        return kind(**{name: _with_arrays(getattr(value, name), arrays) for name in names})
-    return next(arrays) if is_array(value) else value
-
-
 def _in_one_copy(
-    value: Any, chosen: Callable[[Array], bool], move: Callable[[list[Array]], Any], rest: Any
+    value: Any,
+    chosen: Callable[[Array], bool],
+    move: Callable[[list[Array]], list[Array]],
+    rest: Callable[[Any], Any],
 ) -> Any:
     """`value` with its `chosen` arrays moved at once, by `move` from a list to a list, and `rest`
     made of each other one.
     """
-    arrays = list(_arrays_in(value))
-    flags = [chosen(a) for a in arrays]
-    moved = iter(
-        move([a for a, mine in zip(arrays, flags, strict=True) if mine]) if any(flags) else ()
-    )
-    return _with_arrays(
-        value,
-        iter([next(moved) if mine else rest(a) for a, mine in zip(arrays, flags, strict=True)]),
-    )
+    found: list[Array] = []
 
+    def collect(a: Any) -> Any:
+        if chosen(a):
+            found.append(a)
+        return a
 
-def _is_host_float(a: Array) -> bool:
-    return type(a) is np.ndarray and a.dtype.kind == "f"
-
-
-def _is_card_float(a: Array) -> bool:
-    return on_accelerator(a) and a.is_floating_point()
+    _mapped(value, collect)
+    moved = iter(move(found) if found else ())
+    return _mapped(value, lambda a: next(moved) if chosen(a) else rest(a))
 
 
 def _upload(value: Any, like: Array) -> Any:
     """`value` beside `like`, an array on an accelerator; all float arrays of the host by one
     copy.
     """
-    if isinstance(value, Float64):
-        return Float64(_upload(value.value, like[:0, ...].double()))
 
-    def move(found: list[Array]) -> Any:
+    def is_host_float(a: Any) -> bool:
+        return type(a) is np.ndarray and a.dtype.kind == "f"
+
+    def move(found: list[Array]) -> list[Array]:
         torch = import_module("torch")
         dtype = np.float64 if like.dtype == torch.float64 else np.float32
-        vector = torch.from_numpy(
-            np.concatenate([a.ravel() for a in found], dtype=dtype, casting="same_kind")
-        ).to(like.device)
-        return [
-            part.view(a.shape)
-            for part, a in zip(vector.split([a.size for a in found]), found, strict=True)
-        ]
+        flat = np.concatenate([a.ravel() for a in found], dtype=dtype, casting="same_kind")
+        parts = torch.from_numpy(flat).to(like.device).split([a.size for a in found])
+        return [part.view(a.shape) for part, a in zip(parts, found, strict=True)]
 
-    return _in_one_copy(
-        value,
-        _is_host_float,
-        move,
-        lambda a: _matched(a, like) if is_array(a) else _upload(a, like),
-    )
+    return _in_one_copy(value, is_host_float, move, lambda a: _matched(a, like))
 
 
 def to_host(value: Any) -> Any:
@@ -286,21 +251,16 @@ def to_host(value: Any) -> Any:
     arrays, floats in float64.
     """
 
-    def move(found: list[Array]) -> Any:
-        vector = (
-            import_module("torch")
-            .cat([a.detach().reshape(-1).double() for a in found])
-            .cpu()
-            .numpy()
-        )
-        ends = list(accumulate(a.numel() for a in found))
-        return [
-            vector[end - a.numel() : end].reshape(a.shape)
-            for a, end in zip(found, ends, strict=True)
-        ]
+    def is_card_float(a: Any) -> bool:
+        return on_accelerator(a) and bool(a.is_floating_point())
+
+    def move(found: list[Array]) -> list[Array]:
+        flat = import_module("torch").cat([a.detach().reshape(-1).double() for a in found])
+        parts = flat.cpu().split([a.numel() for a in found])
+        return [part.numpy().reshape(a.shape) for part, a in zip(parts, found, strict=True)]
 
     return _in_one_copy(
-        value, _is_card_float, move, lambda a: to_numpy(a) if on_accelerator(a) else a
+        value, is_card_float, move, lambda a: to_numpy(a) if on_accelerator(a) else a
     )
 
 
@@ -715,8 +675,7 @@ def shares_of(log_terms: Array, axis: int) -> Array:
 
 
 def log_weighted_sums(log_terms: Array, shares: Array) -> Array:
-    """log sum_j shares[j, k] exp(log_terms[j, n]), (K, n), with no underflow; every column of
-    `shares` has a positive.
+    """log sum_j shares[j, k] exp(log_terms[j, n]), (K, n), with no underflow.
 
     One matrix product serves all k. The largest term of a row is taken off only where exp would
     leave its range; and only the rows in which some k vanishes beside the largest term are done
@@ -750,12 +709,11 @@ def _one_by_one(log_terms: Array, shares: Array) -> Array:
     """`log_weighted_sums`, one k after the other, of no more than the terms that have a share in
     it.
     """
-    xp, log_shares = namespace(log_terms), safe_log(shares)
-    everywhere, sums = bool(xp.all(shares > 0)), []
+    xp, log_shares, sums = namespace(log_terms), safe_log(shares), []
     for k in range(shares.shape[1]):
         terms, log_share = log_terms, log_shares[:, k]
-        if not everywhere:
-            (mine,) = xp.nonzero(shares[:, k] > 0)
+        (mine,) = xp.nonzero(shares[:, k] > 0)
+        if 0 < mine.shape[0] < shares.shape[0]:
             terms, log_share = xp.take(terms, mine, axis=0), xp.take(log_share, mine)
         sums.append(logsumexp(terms + log_share[:, None], axis=0))
     return xp.stack(sums)

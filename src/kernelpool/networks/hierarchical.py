@@ -60,10 +60,8 @@ def split(
     network = SharedKernel(kernel, sharing, _ByClass())
     e_step_params = network.e_step_params(shared, rows.eps)
     totals = cast(TotalsByClass, network.totals(rows, e_step_params))
-    xp, mass = (
-        namespace(shared.mixing),
-        network.by_class(totals.moments.mass, e_step_params),
-    )  # (M, K)
+    xp = namespace(shared.mixing)
+    mass = network.by_class(totals.moments.mass, e_step_params)  # (M, K)
     n_kernels, n_classes = mass.shape
     every = [j for _ in range(n_classes) for j in range(n_kernels)]
     index = xp.asarray(every, dtype=xp.int64, device=device(mass))

@@ -248,7 +248,7 @@ class SharedKernel:
         log_prior = self.penalty.objective(self.kernel, params.kernels, subkernels)
         objective = (float(totals.log_likelihood) + log_prior) / float(totals.weight)
         mass = self.by_class(totals.moments.mass, e_step_params)
-        return self.m_step(totals, params, e_step_params, subkernels), objective, mass
+        return self.m_step(totals, params, e_step_params, subkernels, mass), objective, mass
 
     def e_step_params(self, params: Params, eps: float) -> EStepParams:
         """What the E-step needs to know, worked out once a sweep."""
@@ -272,11 +272,14 @@ class SharedKernel:
 
     def totals(self, rows: Rows, e_step_params: EStepParams) -> Totals:
         """`e_step` of all rows."""
-        return rows.total(self.e_step, _sent(e_step_params))
+        sent = Float64(e_step_params) if e_step_params.in_float64 else e_step_params
+        return rows.total(self.e_step, sent)
 
     def e_step(self, block: Block, given: EStepParams | Float64) -> Totals:
         """(29), (30): responsibilities of one block, kept only as sums."""
-        block, e_step_params = _received(block, given)
+        block, e_step_params = (
+            (block.in_float64(), given.value) if isinstance(given, Float64) else (block, given)
+        )
         if block.missing is not None:
             return self._expect_with_holes(block, e_step_params)
         if (
@@ -484,15 +487,13 @@ class SharedKernel:
         totals: Totals,
         params: Params,
         e_step_params: EStepParams,
-        subkernels: Subkernels | None = None,
+        subkernels: Subkernels | None,
+        mass: Array,
     ) -> Params:
         """(35)-(37), or their counterparts under the penalty."""
-        xp = namespace(params.mixing)
-        mass = self.by_class(totals.moments.mass, e_step_params)
-        moments = replace(totals.moments, mass=mass)
-        moment_origin = self.kernel.moment_origin(
-            match_array(e_step_params.natural_params, like=mass)
-        )
+        xp, moments = namespace(params.mixing), replace(totals.moments, mass=mass)
+        natural_params = match_array(e_step_params.natural_params, like=mass)
+        moment_origin = self.kernel.moment_origin(natural_params)
         vanished = xp.sum(mass, axis=1) <= VANISHED * totals.weight / mass.shape[0]
         if bool(xp.any(vanished)):
             moments = self.kernel.with_pseudocounts(
@@ -501,20 +502,16 @@ class SharedKernel:
         prior = self.penalty.prior_statistics(self.kernel, moments, moment_origin, subkernels)
         kernels = self.kernel.estimate(moments, moment_origin, prior)
         mixing = self.penalty.mixing(self.kernel, mass, params.mixing, kernels, subkernels)
-        remembered = (
-            subkernels.kernels if subkernels is not None and self.penalty.remembers else None
-        )
-        return Params(kernels, mixing, params.class_prior, subkernels=remembered)
+        seen = subkernels.kernels if subkernels and self.penalty.remembers else None
+        return Params(kernels, mixing, params.class_prior, subkernels=seen)
 
     def subkernels(
         self, totals: "TotalsByClass", params: Params, e_step_params: EStepParams
     ) -> Subkernels:
         """(11), (12), (15): each kernel as each class alone sees it."""
-        mass = self.by_class(totals.moments.mass, e_step_params)
-        moment_origin = self.kernel.moment_origin(
-            match_array(e_step_params.natural_params, like=mass)
-        )
-        by_class = []
+        mass, by_class = self.by_class(totals.moments.mass, e_step_params), []
+        natural_params = match_array(e_step_params.natural_params, like=mass)
+        moment_origin = self.kernel.moment_origin(natural_params)
         for k, moments in enumerate(totals.by_class):
             absent = mass[:, k] <= VANISHED * totals.weight / mass.shape[0]
             moments = replace(moments, mass=mass[:, k : k + 1])
@@ -774,19 +771,17 @@ class SharedKernel:
         that the rows it takes no part in lose almost nothing.
         """
         xp = namespace(params.mixing)
-        e_step_params = self.e_step_params(params, rows.eps)
-        worst_rows = match_array(
-            rows.total(self.worst_rows, _sent(e_step_params)), like=params.mixing
-        )
+        natural_params = self.kernel.natural_params(params.kernels, rows.eps)
+        found = rows.total(self.worst_rows, natural_params, self.sharing * params.mixing)
+        worst_rows = match_array(found, like=params.mixing)
         to, mixing = {}, xp.asarray(params.mixing, copy=True)
         for k, j in moves(empty, owner).items():
             share = 1 / (1 + float(class_weight[k]))
             to[j] = worst_rows.x[k, :]
             mixing[j, k] = 0
             others = float(xp.sum(mixing[:, k]))
-            alone = (
-                others < 1e-290
-            )  # a light class may have no other kernel, or none that can be divided by
+            # a light class may have no other kernel, or none that can be divided by
+            alone = others < 1e-290
             mixing[:, k] = mixing[:, k] * (0.0 if alone else (1 - share) / others)
             mixing[j, k] = 1.0 if alone else share
         kernels = self.kernel.move(params.kernels, to)
@@ -806,26 +801,15 @@ class SharedKernel:
             kernels, mixing / xp.sum(mixing, axis=0), params.class_prior, subkernels=remembered
         )
 
-    def worst_rows(self, block: Block, given: EStepParams | Float64) -> WorstRows:
-        """Of each class, the row of this block with the lowest log p(x|C_k)."""
-        block, e_step_params = _received(block, given)
-        xp = namespace(block.x)
-        n_columns = e_step_params.table.shape[1]
-        if block.missing is None:
-            phi = self._features(block)
-            _, log_evidence = self._responsibility(block, e_step_params, phi)
-            log_evidence = log_evidence + self.kernel.common(e_step_params.natural_params, block.x)
-        else:
-            phi = block.once((type(self), n_columns), self._indicators, n_columns)
-            observed = self.kernel.observe(e_step_params.natural_params, block)
-            _, log_evidence = self._observed_responsibility(block, e_step_params, observed)
-        counts = (phi[: n_columns - 1, :] > 0) & (
-            (block.weight if block.weight is not None else phi[0, :] + 1) > 0
-        )
-        by_class = xp.where(counts, log_evidence, xp.inf * xp.ones_like(log_evidence))  # (K, n)
-        return WorstRows(
-            xp.min(by_class, axis=1), xp.take(block.x, xp.argmin(by_class, axis=1), axis=0)
-        )
+    def worst_rows(self, block: Block, natural_params: NaturalParams, allowed: Array) -> WorstRows:
+        """Of each class, the row of this block with the lowest log sum_j allowed_jk p(x|j)."""
+        xp, log_density = namespace(block.x), self.log_density(block, natural_params, allowed).T
+        counts = self._indicators(block)[:-1, :] > 0  # (K, n)
+        if block.weight is not None:
+            counts = counts & (block.weight > 0)
+        by_class = xp.where(counts, log_density, xp.inf * xp.ones_like(log_density))
+        worst = xp.argmin(by_class, axis=1)
+        return WorstRows(xp.min(by_class, axis=1), xp.take(block.x, worst, axis=0))
 
     # -- prediction --------------------------------------------------------------------------------
 
@@ -873,16 +857,6 @@ class SharedKernel:
             codes = xp.arange(share.shape[0], dtype=chosen.dtype, device=device(chosen))
             share = xp.astype(codes[:, None] == chosen[None, :], block.x.dtype)
         return observed.fill(share, noise)
-
-
-def _sent(e_step_params: EStepParams) -> EStepParams | Float64:
-    """The parameters as they travel to the rows, in the type in which these are worked on."""
-    return Float64(e_step_params) if e_step_params.in_float64 else e_step_params
-
-
-def _received(block: Block, given: EStepParams | Float64) -> tuple[Block, EStepParams]:
-    """Rows and parameters in one type."""
-    return (block.in_float64(), given.value) if isinstance(given, Float64) else (block, given)
 
 
 def moves(empty: list[int], owner: Array) -> dict[int, int]:
