@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from kernelpool import PooledClassifier, SharedKernelClassifier
 from kernelpool.datasets import make_clouds
-from kernelpool.errors import UnfinishedWarning
+from kernelpool.errors import KernelpoolError, UnfinishedWarning
 
 MEMBERS = [
     ("mixture", SharedKernelClassifier.prbf(6, random_state=0)),
@@ -126,6 +126,31 @@ def test_the_default_pool_takes_tables(table):
     nothing = pd.DataFrame({"age": [np.nan], "plan": [None], "z": [np.nan]})
     np.testing.assert_allclose(model.predict_proba(nothing)[0], model.class_prior_)
     assert np.isfinite(model.held_out_log_density_).all()
+    imputed = model.impute(frame)
+    assert not imputed.isna().any(axis=None)
+    known = frame["age"].notna()
+    np.testing.assert_array_equal(imputed["age"][known], frame["age"][known])
+    assert set(imputed["plan"]) == {"basic", "plus", "pro"}
+    younger, older = (
+        model.impute(frame[:1].assign(age=np.nan), [k])["age"][0] for k in model.classes_
+    )
+    assert younger < older
+
+
+def test_the_leaderboard_has_the_lowest_loss_first(table):
+    _, _, model, _ = table
+    board = model.leaderboard()
+    assert board["validation_loss"].is_monotonic_increasing
+    weights = board.set_index("name")["weight"]
+    np.testing.assert_array_equal(weights[model.members_], model.weights_)
+    assert weights.sum() == pytest.approx(model.weights_.sum())
+    assert (board["fit_seconds"] > 0).all()
+    assert (board["predict_seconds"] > 0).tolist() == (board["weight"] > 0).tolist()
+
+
+def test_members_by_name_are_refused():
+    with pytest.raises(KernelpoolError, match=r"or one of .*'fast'.*; str 1 is 'catboost'"):
+        PooledClassifier(["catboost"]).fit(np.eye(4), [0, 1, 0, 1])
 
 
 def test_named_members_take_the_table_as_it_is(table):

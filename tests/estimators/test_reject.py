@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelpool import ParzenClassifier, PooledClassifier, RejectClassifier, SharedKernelClassifier
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
-from kernelpool.estimators.reject import NOTHING_BELOW, Decision
+from kernelpool.estimators.reject import Decision
 from kernelpool.inspection.metrics import ambiguity_of
 from kernelpool.training.folds import folds_of
 
@@ -138,10 +138,10 @@ def test_rates_take_the_jth_lowest_density_and_the_jth_largest_ambiguity(rate, n
     X, y = np.column_stack([score / (2 * n), score]), np.zeros(n, int)
     j = int(np.floor(rate * (n + 1) + 1e-12))
     novel = prefit(novelty=rate).fit(X, y)
-    assert novel.novelty_threshold_ == (np.sort(score)[j - 1] if j else NOTHING_BELOW)
+    j = max(j, 1)  # too few rows: beyond all of them
+    assert novel.novelty_threshold_ == np.sort(score)[j - 1]
     ambiguous = prefit(ambiguity=rate, ambiguity_rule="rate").fit(X, y)
-    largest = np.sort(X[:, 0])[::-1][j - 1] if j else 1.0
-    assert ambiguous.ambiguity_threshold_ == pytest.approx(largest)
+    assert ambiguous.ambiguity_threshold_ == pytest.approx(np.sort(X[:, 0])[::-1][j - 1])
 
 
 @pytest.mark.parametrize("rule", ["cost", "rate", "error"])
@@ -236,12 +236,19 @@ def test_defaults():
     for method in ("predict_proba", "predict_log_proba", "score_samples", "log_density"):
         expected = getattr(clone(MIXTURE).fit(X, y), method)(X)
         np.testing.assert_array_equal(getattr(model, method)(X), expected)
-    # one kind of refusal excludes the other; with few rows none is novel
+    # one kind of refusal excludes the other
     assert RejectClassifier(MIXTURE, ambiguity=0.1).fit(X, y).novelty_threshold_ is None
     assert RejectClassifier(MIXTURE, novelty=0.1).fit(X, y).ambiguity_threshold_ is None
-    assert RejectClassifier(MIXTURE).fit(X[:40], y[:40]).novelty_threshold_ == NOTHING_BELOW
-    plain = RejectClassifier(LogisticRegression()).fit(X, y)
-    assert plain.novelty_threshold_ is None
+    for rows, weight in ((slice(98), None), (slice(None), np.full(len(y), 1 / len(y)))):
+        with pytest.warns(UserWarning, match=r"novelty=0.01 needs at least 99 held-out rows"):
+            few = RejectClassifier(MIXTURE).fit(X[rows], y[rows], weight)
+        assert few.decide([[99.0, 99.0]]) == Decision.NOVEL
+        assert (few.decide(X[rows]) == Decision.NOVEL).mean() < 0.03
+    for without in (LogisticRegression(), PooledClassifier([GaussianNB()], n_folds=2)):
+        with pytest.warns(UserWarning, match=r"has no densities .* or pass novelty=None"):
+            plain = RejectClassifier(without).fit(X, y)
+        assert plain.novelty_threshold_ is None
+    plain = RejectClassifier(LogisticRegression(), novelty=None).fit(X, y)
     assert hasattr(plain, "decision_function")
     assert not hasattr(plain, "score_samples")
 

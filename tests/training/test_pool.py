@@ -43,26 +43,13 @@ def test_held_out_predictions_are_those_of_cross_val_predict():
     assert len(fit.networks["nb"]) == 4
 
 
-def test_candidates_that_do_not_lower_the_loss_fail_or_come_too_late():
-    fits = []
-
-    class Counted(GaussianNB):
-        def fit(self, X, y):
-            fits.append(len(X))
-            return super().fit(X, y)
-
+def test_candidates_may_fail_or_come_too_late():
     class Fails(GaussianNB):
         def fit(self, X, y):
             raise ValueError("singular")
 
-    fit = fitted(
-        ("nb", Counted(), "table"),
-        ("prior", DummyClassifier(), "table"),
-        ("fails", Fails(), "table"),
-    )
-    assert fits == [180] * 4
-    assert outcomes(fit) == ["kept", "dropped after one fold", "failed: ValueError: singular"]
-    assert list(fit.networks) == ["nb"]
+    fit = fitted(("nb", GaussianNB(), "table"), ("fails", Fails(), "table"))
+    assert outcomes(fit) == ["kept", "failed: ValueError: singular"]
     late = fitted(("a", GaussianNB(), "table"), ("b", GaussianNB(), "table"), end=0.0)
     assert outcomes(late) == ["kept", "not tried: the time was over"]
 

@@ -74,11 +74,3 @@ def test_auto_takes_the_lower_loss_and_certainty_does_no_harm():
     assert poolings["auto"].loss == min(poolings["log_linear"].loss, poolings["linear"].loss)
     for found in poolings.values():
         assert np.isfinite(pooled(log_proba, *found[:2])).all()
-
-
-def test_the_ridge_of_one_fold_is_that_of_all_rows():
-    """Half of a table in which each row stands twice has the weights of the table."""
-    log_proba, codes = members(60)
-    half = pool(log_proba, codes, np.ones(60), "log_linear", part=0.5)
-    whole = pool(log_proba, codes, np.full(60, 2.0), "log_linear")
-    np.testing.assert_allclose(half.weight, whole.weight, atol=1e-6)

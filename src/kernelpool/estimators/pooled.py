@@ -1,5 +1,6 @@
 """Pooled classifier: networks that `training.pool` cross-fits and weights."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -37,6 +38,7 @@ from ..training.pool import (
 )
 from ..training.prepare import (
     check_in_memory,
+    class_codes,
     class_prior_for,
     encoded_rows,
     is_matrix,
@@ -88,7 +90,7 @@ def candidates_for(
         (missing and not categories, "full mixture", "codes", default),
         (not categories, "tied mixture, 1 per class", "codes", mixture("tied", 1)),
         (True, "RBF network, kernels of few features", "scaled", few),
-        (True, "diagonal mixture, 3 per class", "codes", mixture("diag", 3)),
+        (members != "auto", "diagonal mixture, 3 per class", "codes", mixture("diag", 3)),
         (True, "RBF network", "scaled", rbf),
         (True, "Parzen network, warped", "warped", parzen),
     ]
@@ -97,13 +99,13 @@ def candidates_for(
             (True, "Parzen network", "scaled", parzen),
             (categories, "tied mixture, 2 per class", "codes", mixture("tied", 2)),
             (not categories, "full mixture, 1 per class", "codes", mixture("full", 1, prior)),
-            (True, "RBF network, warped, learned metric", "warped", metric),
             (True, "RBF network, learned metric", "scaled", metric),
             (True, "diagonal mixture, 8 per class", "codes", mixture("diag", 8)),
         ]
     if members == "best":
         many = RBFNetworkClassifier(600, standardize=False)
         table += [
+            (True, "RBF network, warped, learned metric", "warped", metric),
             (True, "RBF network, kernels of few features, warped", "warped", few),
             (True, "RBF network, warped", "warped", rbf),
             (True, "full mixture, 4 per class", "codes", mixture("full", 4, prior)),
@@ -206,7 +208,8 @@ class PooledClassifier(DensityClassifier):
     views_ : dict of str to View
         How networks that are no mixtures take rows: scaled, warped.
     trials_ : dict of str to ndarray
-        What was tried: ``name``, ``loss``, ``pool_loss``, ``seconds``, ``outcome``.
+        What was tried: ``name``, ``loss``, ``pool_loss``, ``seconds``, ``outcome`` and, of members,
+        ``predict_seconds`` for 1,000 rows; see `leaderboard`.
     loss_ : float
         Log-loss per row of the pool on held-out rows.
     held_out_proba_ : ndarray of shape (n_samples, n_classes)
@@ -341,7 +344,9 @@ class PooledClassifier(DensityClassifier):
             n_jobs=self.n_jobs,
         )
         if isinstance(self.members, str):
-            fit = fit_pool(fit, candidates, end, self._report_trial)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of members that the user has not chosen
+                fit = fit_pool(fit, candidates, end, self._report_trial)
         else:
             fit.run(candidates, end, self._report_trial)
         if fit.pooling is None:
@@ -364,6 +369,9 @@ class PooledClassifier(DensityClassifier):
         members = [name for name in weights if weights[name] > 0]
         held_out = np.stack(list(fit.held_out.values()))
         names = ("name", "loss", "pool_loss", "seconds", "outcome")
+        trials = {name: np.array([getattr(trial, name) for trial in fit.trials]) for name in names}
+        spent = {name: fit.predict_seconds(name) for name in members}
+        trials["predict_seconds"] = np.array([spent.get(name, np.nan) for name in trials["name"]])
         self._fitted = FittedPool(
             columns,
             classes,
@@ -375,7 +383,7 @@ class PooledClassifier(DensityClassifier):
             fit.pooling.loss,
             networks,
             fit.views,
-            {name: np.array([getattr(trial, name) for trial in fit.trials]) for name in names},
+            trials,
             imputation,
             columns,
         )
@@ -508,6 +516,29 @@ class PooledClassifier(DensityClassifier):
             x[chosen == i] = networks[i].estimator._sample_rows(codes[chosen == i], rng)
         return x
 
+    @available_if(_has_densities)  # type: ignore[untyped-decorator]
+    def impute(self, X: Any, y: Any = None) -> Any:
+        """Impute missing cells by their conditional mean, or by the most probable category.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN and None mark the cells to impute.
+        y : array-like of shape (n_samples,), default=None
+            Their classes, where they are known; otherwise the class is summed out.
+
+        Returns
+        -------
+        X_imputed : ndarray or data frame of shape (n_samples, n_features)
+            By the mixture with the highest weight in the densities; a data frame where the model
+            was fitted to one. Cells that are known are as they were.
+        """
+        check_is_fitted(self)
+        x = encoded_rows(self, X, dtype=np.float64)
+        densest = max(self._density_networks(), key=lambda network: network.density_weight)
+        codes = None if y is None else class_codes(np.asarray(y), self.classes_, None)
+        return self.columns_.decode(densest.estimator.impute(x, codes))
+
     # -- description -------------------------------------------------------------------------------
 
     def _describe(self) -> Description:
@@ -518,9 +549,37 @@ class PooledClassifier(DensityClassifier):
         return Description(
             f"A pool of {plural(len(members), 'member')} for {classes_text(self)} in "
             f"{features_text(self)}, whose probabilities are weighted and {how}: {names}. "
-            f"Held-out log-loss {self.loss_:.3f} a row.",
+            f"Cross-fitted log-loss {self.loss_:.3g} a row.",
             self._density_kernels(),
         )
+
+    def leaderboard(self) -> Any:
+        """What was tried, the lowest validation loss first.
+
+        Returns
+        -------
+        table : pandas.DataFrame, or dict of ndarray where pandas is not installed
+            ``name``, ``validation_loss`` (per row that a network was not trained on; NaN where not
+            all rows were predicted), ``weight`` in the pool, ``fit_seconds``, ``predict_seconds``
+            for 1,000 rows and ``outcome``.
+        """
+        check_is_fitted(self)
+        trials, weights = self.trials_, dict(zip(self.members_, self.weights_, strict=True))
+        order = np.argsort(trials["loss"])  # NaN comes last
+        table = {
+            "name": trials["name"],
+            "validation_loss": trials["loss"],
+            "weight": np.array([weights.get(name, 0.0) for name in trials["name"]]),
+            "fit_seconds": trials["seconds"],
+            "predict_seconds": trials["predict_seconds"],
+            "outcome": trials["outcome"],
+        }
+        table = {name: column[order] for name, column in table.items()}
+        try:
+            import pandas as pd
+        except ImportError:
+            return table
+        return pd.DataFrame(table)
 
     def _density_kernels(self) -> Pool | None:
         parts: list[tuple[Any, ...]] = []

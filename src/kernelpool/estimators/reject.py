@@ -115,8 +115,8 @@ class RejectClassifier(MetaClassifier):
         "auto" is 0.2 where `novelty` is "auto" as well, and otherwise None.
     novelty : float, "auto" or None, default="auto"
         How unlike the training rows a row may be; `novelty_rule` defines the number. None refuses
-        no row for it; "auto" is 0.01 where the classifier has densities and `ambiguity` is "auto"
-        as well, and otherwise None.
+        no row for it; "auto" is 0.01 where the classifier has densities (without, there is a
+        warning) and `ambiguity` is "auto" as well, and otherwise None.
     ambiguity_rule : {"threshold", "rate", "error", "cost"}, default="threshold"
         What `ambiguity` is:
 
@@ -171,7 +171,8 @@ class RejectClassifier(MetaClassifier):
     With "rate", the threshold is the j-th largest of the n held-out values with j = floor(rate (n +
     1)). A new row of the same distribution exceeds it with a probability of at most rate, whatever
     the distribution and the classifier, if the classifier was fitted before. With folds it holds
-    approximately.
+    approximately. Where j is zero, as for a rate of 0.01 with fewer than 99 rows, the threshold is
+    the largest value, with a warning.
 
     References
     ----------
@@ -273,9 +274,8 @@ class RejectClassifier(MetaClassifier):
             y_held, weight, proba = y[held], weight[held], proba[held]
             score = scores[held, 0] if scores.shape[1] else np.full(len(y_held), np.inf)
             if by_score:
-                if self.novelty == "auto" and novelty * (weight.sum() + 1) < 1:
-                    novelty = 0.0
-                novelty = novelty_threshold(novelty, score, weight)
+                has_density = scores.shape[1] > 0  # a pool may have come out without
+                novelty = novelty_threshold(novelty, score, weight) if has_density else None
             if by_rows:
                 counted = np.ones(len(y_held), bool)
                 if self.ambiguity_rule != "rate":
@@ -295,6 +295,13 @@ class RejectClassifier(MetaClassifier):
         self.estimator_, (self.ambiguous_label_, self.novel_label_) = estimator, labels
         self.novelty_threshold_ = None if novelty is None else max(novelty, NOTHING_BELOW)
         self.ambiguity_threshold_ = ambiguity
+        if novelty is None and self.novelty == self.ambiguity == "auto":
+            warn(
+                f"{type(self.estimator).__name__} has no densities (score_samples), so that no row "
+                f"is refused as novel. Use a classifier with densities, such as "
+                f"SharedKernelClassifier, or pass novelty=None.",
+                UserWarning,
+            )
         return self
 
     @property
@@ -565,18 +572,19 @@ def _rate_threshold(name: str, values: np.ndarray, weight: np.ndarray, rate: flo
     `rate`; inf if there is none.
 
     The new row is as likely as any to be the largest, the second largest and so on of all n + 1. So
-    it exceeds the j-th largest value with a probability of at most j / (n + 1).
+    it exceeds the j-th largest value with a probability of at most j / (n + 1). With too few rows
+    for the rate it is the largest value.
     """
     level, up_to, _ = accepted_up_to(values, np.zeros(len(values)), weight)
     n_rows = up_to[-1]
-    if rate > 0 and rate * (n_rows + 1) < 1:
+    if 0 < rate * (n_rows + 1) < 1:
         warn(
             f"{name}={rate} needs at least {int(np.ceil(1 / rate)) - 1} held-out rows to set a "
-            f"threshold; "
-            f"there are {n_rows:.0f}, so that no row is refused for it. Raise {name}, or pass more "
-            f"rows.",
+            f"threshold; there are {n_rows:.0f} by weight, so that what lies beyond all of them is "
+            f"refused. Raise {name}, or pass more rows.",
             UserWarning,
         )
+        return float(level[-1])
     enough = n_rows - up_to + 1 <= rate * (n_rows + 1)
     return float(level[np.argmax(enough)]) if enough.any() else float("inf")
 

@@ -3,9 +3,8 @@ r"""A pool of classifiers: cross-fitted members, and one probability from those 
 Every member is F networks, each trained without one fold; their average is the member. The
 predictions of each network for the fold that it was trained without are what the weights of the
 pool are fitted to, so that nothing is trained twice. Candidates are tried in the order given, cheap
-ones first. A candidate that does not lower the loss of the pool on its first fold is dropped, and
-so is one that cannot end in time. An interruption (Ctrl-C) keeps the members that are ready. A
-classifier that can leave each of its rows out by itself (`leave_one_out_log_proba`, as Parzen
+ones first; what cannot end in time is left out. An interruption (Ctrl-C) keeps the members that are
+ready. A classifier that can leave each of its rows out by itself (`leave_one_out_log_proba`, as Parzen
 networks can) is trained once, on at most `MOST_KERNELS` rows.
 
 Of many rows a sample comes first (`fit_pool`): which candidates are of use, their settings and
@@ -173,14 +172,13 @@ class PoolProgress:
     name : str
         The candidate.
     loss : float
-        Its log-loss per row on held-out rows; NaN where it was dropped before all were predicted.
+        Its log-loss per row on held-out rows; NaN where not all were predicted.
     pool_loss : float
         That of the pool with it.
     seconds : float
         Time of its training.
     outcome : str
-        "kept", "dropped after one fold", "dropped on a sample", "weight zero", "failed: ...", "not
-        tried: ...".
+        "kept", "dropped on a sample", "weight zero", "failed: ...", "not tried: ...".
     left : tuple of str
         Candidates still to be tried.
     """
@@ -476,29 +474,23 @@ class PoolFit:
             if whole:
                 networks, held_out = self._leave_one_out(candidate, data)
             else:
-                networks, held_out = cross_fit(
-                    self._fit(candidate), data, fold, only=self.folds[:1]
-                )
+                first, *rest = self.folds
+                networks, held_out = cross_fit(self._fit(candidate), data, fold, only=[first])
+                now = perf_counter()
+                more = len(rest) * (now - begun)
+                if self.networks and now + more > self.end:
+                    return trial(np.nan, np.nan, f"not tried: it takes {more:.0f} s more")
+                if hasattr(networks[0].estimator, "narrowed"):
+                    candidate = candidate._replace(estimator=networks[0].estimator.narrowed())
+                others = cross_fit(self._fit(candidate), data, fold, only=rest, n_jobs=self.n_jobs)
+                networks += others[0]
+                held_out = np.where((fold == first)[:, None], held_out, others[1])
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
             if not self.networks and view.endswith("table"):
                 raise
             return trial(np.nan, np.nan, f"failed: {type(error).__name__}: {error}")
-        out = self.held if whole else fold == self.folds[0]
-        before = list(self.held_out.values())
-        if before and self._pooled([*before, held_out], out).loss > self._pooled(before, out).loss:
-            return trial(np.nan, np.nan, "dropped" if whole else "dropped after one fold")
-        more = 0.0 if whole else (len(self.folds) - 1) * (perf_counter() - begun)
-        if self.networks and perf_counter() + more > self.end:
-            return trial(np.nan, np.nan, f"not tried: it takes {more:.0f} s more")
-        if not whole:
-            if hasattr(networks[0].estimator, "narrowed"):
-                candidate = candidate._replace(estimator=networks[0].estimator.narrowed())
-            rest, others = cross_fit(
-                self._fit(candidate), data, fold, only=self.folds[1:], n_jobs=self.n_jobs
-            )
-            networks, held_out = [*networks, *rest], np.where(out[:, None], held_out, others)
         self.networks[candidate.name], self.held_out[candidate.name] = networks, held_out
-        self.pooling = self._pooled([*before, held_out], self.held)
+        self.pooling = self._pooled(list(self.held_out.values()), self.held)
         return trial(self._loss(held_out, self.held), self.pooling.loss, "kept")
 
     def _loss(self, log_proba: np.ndarray, rows: np.ndarray) -> float:
@@ -507,9 +499,7 @@ class PoolFit:
     def _pooled(self, held_out: list[np.ndarray], rows: np.ndarray) -> Pooling:
         """Held-out predictions of several members pooled on some of the rows."""
         rows = np.intersect1d(np.flatnonzero(rows), self.chosen(WEIGHT_ROWS))
-        log_proba = np.stack(held_out)[:, rows]
-        part = self.weight[rows].sum() / self.weight[self.held].sum()
-        return pool(log_proba, self.codes[rows], self.weight[rows], self.kind, part)
+        return pool(np.stack(held_out)[:, rows], self.codes[rows], self.weight[rows], self.kind)
 
     def _fit(self, candidate: Candidate) -> Callable[..., tuple[Any, np.ndarray]]:
         """`fit` for `cross_fit`."""
@@ -567,6 +557,15 @@ class PoolFit:
         takes = signature(model.fit).parameters
         with without_column_warnings():  # those of all rows are warned of once
             return model.fit(rows, codes, **{n: v for n, v in given.items() if n in takes})
+
+    def predict_seconds(self, name: str, n_rows: int = 1000) -> float:
+        """The time in which a member predicts 1,000 rows, by that of the first ones."""
+        at = np.arange(min(n_rows, len(self.x)))
+        draws = None if self.draws is None else self.draws[:, self.missing < len(at)]
+        table = _safe_indexing(self.table, at)
+        begun = perf_counter()
+        log_probas(self.networks[name], self.views, self.columns, self.x[at], draws, table)
+        return (perf_counter() - begun) * 1000 / len(at)
 
     def densities(self) -> tuple[dict[str, float], np.ndarray | None]:
         """The weights of mixtures in the densities of the pool, and its held-out log p(x|C_k), (n,
@@ -745,16 +744,9 @@ def log_loss(log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray) -
 
 
 def pool(
-    log_proba: np.ndarray,
-    codes: np.ndarray,
-    row_weight: np.ndarray,
-    kind: str = "auto",
-    part: float = 1.0,
+    log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray, kind: str = "auto"
 ) -> Pooling:
-    """The weights with the least held-out loss; of kind "auto", the better of the two pools.
-
-    Where the rows are a fraction `part` of all, the ridge is that of all rows.
-    """
+    """The weights with the least held-out loss; of kind "auto", the better of the two pools."""
     log_proba = np.maximum(log_proba, LOWEST)
     own = log_proba[:, np.arange(len(codes)), codes]  # (L, n)
     fitted = []
@@ -764,18 +756,16 @@ def pool(
             weight = np.where(weight >= SMALLEST, weight, 0.0)
             weight = weight / weight.sum()
         else:
-            weight = _log_linear(log_proba, own, row_weight, part * RIDGE)
+            weight = _log_linear(log_proba, own, row_weight)
         loss = log_loss(pooled(log_proba, weight, k), codes, row_weight)
         fitted.append(Pooling(weight, k, loss))
     return min(fitted, key=lambda pooling: pooling.loss)
 
 
-def _log_linear(
-    log_proba: np.ndarray, own: np.ndarray, row_weight: np.ndarray, ridge_rows: float
-) -> np.ndarray:
+def _log_linear(log_proba: np.ndarray, own: np.ndarray, row_weight: np.ndarray) -> np.ndarray:
     """The weights of a logarithmic pool, (L,)."""
     n_members, share = len(log_proba), row_weight / row_weight.sum()
-    own_mean, ridge = own @ share, ridge_rows / row_weight.sum()
+    own_mean, ridge = own @ share, RIDGE / row_weight.sum()
 
     def objective(weight: np.ndarray) -> tuple[np.ndarray, float]:
         scores = np.tensordot(weight, log_proba, axes=1)
@@ -791,5 +781,5 @@ def _log_linear(
     keep = weight >= SMALLEST
     if 0 < np.count_nonzero(keep) < n_members:
         weight = np.zeros(n_members)
-        weight[keep] = _log_linear(log_proba[keep], own[keep], row_weight, ridge_rows)
+        weight[keep] = _log_linear(log_proba[keep], own[keep], row_weight)
     return np.asarray(weight)
