@@ -4,9 +4,13 @@ units.
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
+from zoo import CLASSIFIERS
 
 from kernelpool import SharedKernelClassifier, Start
+from kernelpool.rows import as_rows
+from kernelpool.training.prepare import surveyed
 
 SHIFT, UNIT = np.array([5.0, -2.0, 0.0]), np.array([1e3, 1e-2, 7.0])
 SETTINGS = {"covariance_type": "spherical", "random_state": 0}
@@ -74,3 +78,38 @@ def test_a_warm_start_and_given_kernels_go_on_from_there(blobs):
     given = Start(means=model.means_, covariances=model.covariances_, mixing=model.mixing_)
     again = SharedKernelClassifier(6, training="em", tol=1e-7, init=given, **SETTINGS).fit(x, y)
     assert again.objective_ == pytest.approx(model.objective_, abs=1e-6)
+
+
+# -- wild cells ------------------------------------------------------------------------------------
+
+
+def apart(n, seed):
+    """Two classes 2.5 deviations apart in the first of five features."""
+    rng, y = np.random.default_rng(seed), np.arange(n) % 2
+    return rng.normal(size=(n, 5)) + 2.5 * np.outer(y, np.eye(5)[0]), y
+
+
+@pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_wild_cell_does_not_set_the_unit(name):
+    (X, y), (X_test, y_test) = apart(300, 0), apart(2000, 1)
+    error = 1 - clone(CLASSIFIERS[name]).fit(X, y).score(X_test, y_test)
+    for row, column, value in ((0, 0, 9999), (0, 0, 999999), (3, slice(None), 1e9)):
+        wild = X.copy()
+        wild[row, column] = value
+        model = clone(CLASSIFIERS[name]).fit(wild, y)
+        assert 1 - model.score(X_test, y_test) < error + 0.03
+
+
+def test_units_are_those_of_the_other_cells_on_every_backend():
+    """A rare one among zeros is not wild: all but zeros are too few to have a unit."""
+    array = pytest.importorskip("dask.array")
+    X, y = apart(300, 0)
+    X[5, 1], X[7, 2], X[:, 3] = 1e6, np.nan, np.arange(300) < 3
+    rows = as_rows(X, y), as_rows(*(array.from_array(a, chunks=70) for a in (X, y)))
+    for data in (surveyed(part, np.arange(2)) for part in rows):
+        others = np.delete(X, 5, axis=0)[:, 1]
+        np.testing.assert_allclose(data.mean[1], others.mean(), rtol=1e-9)
+        np.testing.assert_allclose(data.variance[1], others.var(), rtol=1e-9)
+        np.testing.assert_allclose(data.variance[3], X[:, 3].var(), rtol=1e-9)
+        assert np.isfinite(data.reach).tolist() == [False, True, False, False, False]

@@ -83,18 +83,23 @@ class TabularClassifier(ProbabilityClassifier):
                 f"y must have a label for every row; row {int(np.argmin(rows.y))} has None. Drop "
                 f"such rows first."
             )
-        imputer = None
+        x, imputer = rows.x, None
+        wild = np.isfinite(data.reach)
+        if wild.any():
+            reach = (data.reach * np.sqrt(data.variance))[wild]
+            x = x.copy()
+            x[:, wild] = np.clip(x[:, wild], data.mean[wild] - reach, data.mean[wild] + reach)
         if self._imputes:
-            imputer = imputation_mixture(np.asarray(rows.x, np.float64), rows.weight, data.columns)
+            imputer = imputation_mixture(np.asarray(x, np.float64), rows.weight, data.columns)
         shared = {
             "columns": data.columns,
             "classes": data.classes,
             "imputer": imputer,
             "class_share": data.class_share,
         }
-        if data.observed is None and data.levels is None:
+        if data.observed is None and data.levels is None and not wild.any():
             return data, shared
-        z = self._complete(rows.x, data.columns, imputer)
+        z = self._complete(x, data.columns, imputer)
         complete = as_rows(z, rows.y, rows.weight, n_jobs=self.n_jobs)
         columns = data.columns if data.levels is None else None
         return surveyed(complete, data.classes, columns), shared

@@ -32,6 +32,8 @@ class Frame:
     """(d,)."""
     unit: Array
     """(d,)."""
+    reach: Array | None = None
+    """How far from the origin cells are let, in units, (d,)."""
 
     def like(self, x: Array) -> "Frame":
         """The frame in the library and float type of `x`; what that type cannot hold becomes the
@@ -44,7 +46,9 @@ class Frame:
             namespace(a).clip(as_float64(a), min=-largest, max=largest)
             for a in (self.origin, self.unit)
         ]
-        return Frame(*(match_array(a, like=x) for a in held))
+        reach = None if self.reach is None else match_array(self.reach, like=x)
+        origin, unit = (match_array(a, like=x) for a in held)
+        return Frame(origin, unit, reach)
 
     def inside(self, x: Array) -> Array:
         """Rows in the frame, held within bounds whose squares cannot overflow."""
@@ -53,6 +57,8 @@ class Frame:
         with np.errstate(over="ignore"):  # what overflows is held within the bounds next
             away = x - self.origin
             away /= self.unit
+        if self.reach is not None:
+            away = xp.clip(away, min=-self.reach, max=self.reach)
         return (
             np.clip(away, -bound, bound, out=away)
             if is_numpy_array(away)

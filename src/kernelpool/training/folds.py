@@ -17,7 +17,7 @@ from sklearn.model_selection import check_cv
 from ..errors import KernelpoolError
 from ..rows import Frame, as_rows
 from ..starts.sample import MOST_ROWS, content_key, sample_block
-from .prepare import TrainingData, surveyed
+from .prepare import TrainingData, surveyed, weighted_quantiles
 
 
 def row_keys(X: Any, weight: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
@@ -29,14 +29,8 @@ def row_keys(X: Any, weight: np.ndarray | None = None, seed: int = 0) -> np.ndar
     """
     x = _as_numbers(X)
     weight = np.ones(len(x)) if weight is None else weight
-    known = np.where(np.isfinite(x), weight[:, None], 0.0)
-    order = np.argsort(x, axis=0)
-    x_sorted, below = (np.take_along_axis(a, order, axis=0) for a in (x, known))
-    below = np.cumsum(below, axis=0) / np.maximum(known.sum(axis=0), 1e-300)
-    least, low, median, high, most = (
-        np.take_along_axis(x_sorted, (below < q).sum(axis=0, keepdims=True).clip(max=len(x) - 1), 0)
-        for q in (1e-9, 0.25 - 1e-9, 0.5 - 1e-9, 0.75 - 1e-9, 1 - 1e-9)
-    )
+    levels = 1e-9, 0.25 - 1e-9, 0.5 - 1e-9, 0.75 - 1e-9, 1 - 1e-9
+    least, low, median, high, most = weighted_quantiles(x, weight, levels)
     scale = np.where(high > low, high - low, np.where(most > least, most - least, 1.0))
     return np.asarray(content_key((x - median) / scale, seed))
 
@@ -175,4 +169,4 @@ def fold_data(data: TrainingData, rows: SampledRows, n_jobs: int | None) -> Trai
     """The training data less the rows that are held out: `rows` are those that train."""
     of_rows = as_rows(rows.x, rows.code, rows.weight, n_jobs=n_jobs)
     part = surveyed(of_rows, data.classes, data.columns)
-    return replace(part, mean=data.mean, variance=data.variance)
+    return replace(part, mean=data.mean, variance=data.variance, reach=data.reach)

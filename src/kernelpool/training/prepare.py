@@ -7,7 +7,7 @@ masked cells and pandas' NA are missing cells.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -52,6 +52,7 @@ from ..rows import (
     has_missing,
     recode,
 )
+from ..starts.sample import MOST_ROWS, sample_block
 from ..sums import Sums, record
 from ..tables.batches import batches
 from ..tables.columns import FEW, Columns, teaches_nothing
@@ -64,6 +65,12 @@ HEAVIEST, SMALLEST_VARIANCE, SMALLEST_VARIANCE_OF_FLOAT32 = 1e280, 1e-305, 1e-72
 
 MOST_LOOKED_AT, FEWEST_LOOKED_AT = 1000, 50
 """First rows in which a column that gives the class away has few values, and rows that show it."""
+
+TAIL, WILD, HEAVY, REACH = 0.02, 20.0, 20.0, 5.0
+"""Cells are wild that lie beyond this part of the weight at either end, farther than the range of
+the rest, and make the deviation so many times larger; they are sought where the kurtosis is above
+the third, and held within so many deviations of the others.
+"""
 
 LEAST_SHARE = 1e-9
 """A class with less than this probability in a row has none."""
@@ -93,6 +100,10 @@ class TrainingData:
     variance: np.ndarray
     """(d,)."""
     columns: Columns
+    reach: np.ndarray
+    """Deviations from the mean within which cells are held in training, (d,); infinity for features
+    without wild cells.
+    """
     observed: np.ndarray | None = None
     """Weight of the rows without a class and of those of each class in which a feature is known, (1
     + K, d); None if all are, everywhere.
@@ -638,6 +649,8 @@ class Survey(Sums):
     """Sum of weight * (x - about), (d,)."""
     second: np.ndarray
     """Sum of weight * (x - about)^2, (d,)."""
+    fourth: np.ndarray
+    """Sum of weight * (x - about)^4, (d,)."""
     n_rows: int
     """Rows with any weight."""
 
@@ -649,14 +662,16 @@ def survey(block: Block, about: Any, n_classes: int) -> Survey:
         away = as_float64(block.x - about)
         weight = xp.ones_like(away[:, 0]) if block.weight is None else as_float64(block.weight)
         away = away if missing is None else away * as_float64(missing.observed)
-        first, second = (np.asarray(to_numpy(weight @ a)) for a in (away, away**2))
+        squared = away**2
+        powers = away, squared, squared**2
+        first, second, fourth = (np.asarray(to_numpy(weight @ power)) for power in powers)
     weight = np.asarray(to_numpy(weight))
     by_code = np.bincount(codes + 1, weight, minlength=n_classes + 1)
     observed = by_code[:, None] + np.zeros(block.x.shape[1])
     if missing is not None:
         known = np.asarray(to_numpy(missing.observed)) * weight[:, None]
         observed = np.stack([known[codes == code].sum(axis=0) for code in range(-1, n_classes)])
-    return Survey(by_code, observed, first, second, int(np.count_nonzero(weight)))
+    return Survey(by_code, observed, first, second, fourth, int(np.count_nonzero(weight)))
 
 
 def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) -> TrainingData:
@@ -688,6 +703,16 @@ def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) ->
         variance = about.second / weight - shift**2
     mean, variance = origin + shift, np.where(variance > 0, variance, 0.0)
     _check_range(rows, about.second, mean, variance)
+    reach = np.full(len(mean), np.inf)
+    with np.errstate(over="ignore"):
+        heavy = about.fourth / weight > HEAVY * variance**2
+    if heavy.any():
+        frame = Frame(mean, np.sqrt(np.where(variance > 0, variance, 1.0)))
+        drawn = rows.total(sample_block, 0, max(MOST_ROWS // len(classes), 1000), frame)
+        tame_mean, tame_variance = _without_tails(drawn.x, drawn.weight)
+        wild = heavy & (tame_variance > 0) & (variance > WILD**2 * tame_variance)
+        mean, variance = np.where(wild, tame_mean, mean), np.where(wild, tame_variance, variance)
+        reach[wild] = REACH
     # no variance where there is only what rounding alone would leave
     variance = np.where(variance <= (8 * rows.eps * np.abs(mean)) ** 2, 0.0, variance)
     incomplete = (known.observed != known.by_code[:, None]).any()
@@ -700,6 +725,7 @@ def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) ->
         mean,
         variance,
         columns,
+        reach,
         known.observed if incomplete else None,
     )
 
@@ -783,6 +809,32 @@ def mean_and_variance(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np
     mean = mean + shift
     variance = share @ (x - mean) ** 2
     return mean, np.where(np.ptp(x, axis=0) > 0, variance, 0.0)
+
+
+def _without_tails(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of the known cells of each feature, (d,), without those beyond the quantiles
+    of `TAIL` by more than the range between these; a variance of zero where that range is none.
+    """
+    low, high = weighted_quantiles(x, weight, (TAIL, 1 - TAIL))
+    tame = (x >= 2 * low - high) & (x <= 2 * high - low)
+    share = weight[:, None] * tame
+    share /= share.sum(axis=0)
+    away = np.where(tame, x - low, 0.0)
+    mean = (share * away).sum(axis=0)
+    variance = (share * (away - mean) ** 2).sum(axis=0)
+    return low[0] + mean, np.where(high > low, variance, 0.0)[0]
+
+
+def weighted_quantiles(x: np.ndarray, weight: np.ndarray, levels: Sequence[float]) -> list[Any]:
+    """The cell of each feature below which such parts of the weight lie, (1, d) for each level;
+    missing cells have no part.
+    """
+    known = np.where(np.isfinite(x), weight[:, None], 0.0)
+    order = np.argsort(x, axis=0)
+    x, below = (np.take_along_axis(a, order, axis=0) for a in (x, known))
+    below = np.cumsum(below, axis=0) / np.maximum(known.sum(axis=0), 1e-300)
+    at = [(below < level).sum(axis=0, keepdims=True).clip(max=len(x) - 1) for level in levels]
+    return [np.take_along_axis(x, i, axis=0) for i in at]
 
 
 def feature_scale(variance: np.ndarray, standardize: bool) -> np.ndarray:

@@ -337,7 +337,10 @@ class MixtureTraining:
         # scratch of a row: features, indicators and one number a kernel; their number is not known
         # yet
         self._width = self.host_kernel.n_features(len(data.mean)) + len(data.classes) + 1
-        self.rows = data.rows.framed(self.frame, self._width + 32)
+        wild = bool(np.isfinite(data.reach).any())
+        reach = data.reach * np.sqrt(self.variance) if wild else None
+        self._frame_in_reach = replace(self.frame, reach=reach)
+        self.rows = data.rows.framed(self._frame_in_reach, self._width + 32)
         self.stop = Stop(
             settings.max_iter,
             settings.tol,
@@ -717,7 +720,7 @@ class MixtureTraining:
     def other_rows(self, x: np.ndarray, codes: Any = None, weight: Any = None) -> Rows:
         """Rows on the host, given in the units of the data, in the frame."""
         rows = as_rows(x, codes, weight, n_jobs=self.settings.n_jobs)
-        return rows.framed(self.frame, self._width + len(self.owners))
+        return rows.framed(self._frame_in_reach, self._width + len(self.owners))
 
 
 def log_joint(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
