@@ -256,8 +256,8 @@ def to_host(value: Any) -> Any:
 
     def move(found: list[Array]) -> list[Array]:
         flat = import_module("torch").cat([a.detach().reshape(-1).double() for a in found])
-        parts = flat.cpu().split([a.numel() for a in found])
-        return [part.numpy().reshape(a.shape) for part, a in zip(parts, found, strict=True)]
+        parts = np.split(flat.cpu().numpy(), np.cumsum([a.numel() for a in found])[:-1])
+        return [part.reshape(a.shape) for part, a in zip(parts, found, strict=True)]
 
     return _in_one_copy(
         value, is_card_float, move, lambda a: to_numpy(a) if on_accelerator(a) else a

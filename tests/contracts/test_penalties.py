@@ -284,31 +284,6 @@ def test_columns_are_distributions_whatever_the_masses(cls, family):
 
 
 @every_penalty
-def test_kernels_in_another_order(cls, family, scene):
-    x, y, weight, params, sharing = scene
-    order = np.array([3, 0, 4, 2, 1])
-    index = FAMILIES[family](np.zeros(D)).take
-    for penalty, other in zip(forms_of(cls, family), forms_of(cls, family), strict=True):
-        for one, turned in zip(
-            getattr(penalty, "terms", [penalty]), getattr(other, "terms", [other]), strict=True
-        ):
-            if hasattr(one, "home"):
-                turned.home = index(one.home, order)
-        better, value = network_of(family, penalty, sharing).sweep(rows_of(x, y, weight), params)
-        turned = Params(index(params.kernels, order), params.mixing[order], params.class_prior)
-        found_, same = network_of(family, other, sharing[order]).sweep(
-            rows_of(x, y, weight), turned
-        )
-        assert same == pytest.approx(value, rel=1e-11)
-        assert_same(
-            found_,
-            Params(index(better.kernels, order), better.mixing[order], None),
-            rtol=1e-9,
-            atol=1e-11,
-        )
-
-
-@every_penalty
 def test_libraries_agree(cls, family, scene):
     x, y, weight, params, sharing = scene
     xp = array_api_strict

@@ -32,16 +32,6 @@ def test_log_density_is_scipys(kernel, family, given_start, blobs):
     np.testing.assert_allclose(exact.log_density(natural_params, x), expected, rtol=1e-12)
 
 
-def test_distance_is_mahalanobis(kernel, family, given_start):
-    mean, covariance, *_ = given_start
-    away = np.random.default_rng(0).normal(size=(6, 2, 3))
-    full = naive.matrices(covariance, family, 6, 3)
-    expected = np.einsum("jka,jab,jkb->jk", away, np.linalg.inv(full), away)
-    np.testing.assert_allclose(
-        kernel.distance(Kernels(mean, covariance), away), expected, rtol=1e-12
-    )
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_guarded_and_plain_moments_agree(family, blobs, given_start, dtype):
     """The fast sums and the exact ones, where both are good; and the choice between them."""
@@ -123,22 +113,6 @@ def test_float32_rows_of_a_long_narrow_kernel(family, length):
     assert found.dtype == np.float32
     # 1e-8 of the length, in the rows themselves, is a hundredth of the width at a million
     np.testing.assert_allclose(found, expected, atol=2e-2 if length < 1e6 else 0.5)
-
-
-def test_a_guarded_kernel_keeps_its_share(family):
-    """Two kernels on one spot, a hundred million widths out: every row is shared as the mixing
-    says.
-    """
-    shape = FAMILIES[family].shape(2, 2)
-    covariance = np.ones(shape) if family in ("spherical", "diag") else np.zeros(shape) + np.eye(2)
-    params = Params(Kernels(np.full((2, 2), 1e8), covariance), np.array([[0.3], [0.7]]), np.ones(1))
-    rows = ArrayRows(
-        1e8 + np.array([[0.0, 1], [1, 0], [-1, -1]]),
-        np.zeros(3, int),
-        frame=Frame(np.zeros(2), np.ones(2)),
-    )
-    better, _ = SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((2, 1))).sweep(rows, params)
-    np.testing.assert_allclose(better.mixing[:, 0], [0.3, 0.7], rtol=1e-12)
 
 
 @pytest.mark.parametrize(("mean", "variance"), [(1e150, 1.0), (1e30, 1e-30), (0.0, 1e-60)])

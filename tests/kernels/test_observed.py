@@ -93,28 +93,6 @@ def test_densities_and_moments_are_those_of_the_textbook(family, guard):
     np.testing.assert_allclose(found.second, flat, rtol=1e-9, atol=1e-9)
 
 
-def test_moments_are_the_gradient_of_the_marginal_density(family):
-    """Fisher's identity, against central differences in the family's coordinates."""
-    kernel = family(np.full(D, 1e-9))
-    kernels = some_kernels(kernel, M, D)
-    (block,) = blocks_of(some_rows())
-    share = np.random.default_rng(2).normal(size=(M, len(block.x)))
-
-    def objective(at):
-        natural_params = kernel.natural_params(kernel.at(at, kernels), EPS)
-        return float((share * kernel.observe(natural_params, block).log_density).sum())
-
-    start = kernel.coordinates(kernels)
-    natural_params = kernel.natural_params(kernels, EPS)
-    moments = kernel.observe(natural_params, block).moments(share.sum(axis=1)[:, None], share)
-    slope = kernel.pullback(kernels, moments, kernel.moment_origin(natural_params))
-    for i, found in enumerate(slope):
-        step = np.zeros_like(start)
-        step[i] = 1e-5
-        expected = (objective(start + step) - objective(start - step)) / 2e-5
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-
-
 def test_float32_rows_and_other_array_libraries_agree(family):
     kernel = family(np.full(D, 1e-9))
     kernels = some_kernels(kernel, M, D)

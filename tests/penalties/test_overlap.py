@@ -5,12 +5,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from kernelpool import SharedKernelClassifier, Start, Training
-from kernelpool.kernels import FAMILIES, Kernels, Moments
+from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
-from kernelpool.penalties import Conjugate, Overlap, Subkernels
+from kernelpool.penalties import Overlap, Subkernels
 from kernelpool.penalties.overlap import DISTANCES, STEPS
 from kernelpool.rows import ArrayRows, Frame
-from papers.data import load_ionosphere, missing_reason
 
 
 def responsibilities(x, y, mean, covariance, mixing, family, prior, weight, table):
@@ -59,14 +58,6 @@ def regularized_sweep(
     """(24)-(30) as printed, with delta of (30) at t + 1; or at t, of the subkernels of this sweep
     or of those `before`.
     """
-    return _regularized_sweep(
-        x, y, mean, covariance, mixing, family, prior, alpha, weight, table, step, before
-    )[:3]
-
-
-def _regularized_sweep(
-    x, y, mean, covariance, mixing, family, prior, alpha, weight, table, step, before
-):
     n_kernels, d = mean.shape
     h, posterior, sub_mean, _ = subkernels(
         x, y, mean, covariance, mixing, family, prior, weight, table
@@ -178,7 +169,9 @@ def test_sweeps_equal_the_printed_equations(blobs, given_start, family, alpha, c
         values.append(
             penalized_objective(x, y, mean, covariance, mixing, *moment_origin) / weight.sum()
         )
-        mean, covariance, mixing = regularized_sweep(x, y, mean, covariance, mixing, *moment_origin)
+        mean, covariance, mixing, _ = regularized_sweep(
+            x, y, mean, covariance, mixing, *moment_origin
+        )
     path.append((mean, covariance, mixing))
     values.append(
         penalized_objective(x, y, mean, covariance, mixing, *moment_origin) / weight.sum()
@@ -200,9 +193,9 @@ def test_sweeps_equal_the_printed_equations(blobs, given_start, family, alpha, c
     np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", STEPS[1:])
 def test_readings_of_the_step_of_delta(blobs, given_start, family, step):
-    """Five sweeps of each reading of (29), by hand."""
+    """Five sweeps of each other reading of (29), by hand."""
     x, y = blobs
     mean, covariance, mixing, _ = given_start
     prior, weight, table = np.bincount(y) / len(y), np.ones(len(y)), np.ones((6, 3))
@@ -212,7 +205,7 @@ def test_readings_of_the_step_of_delta(blobs, given_start, family, step):
     before = None
     for _ in range(5):
         params, _ = network.sweep(rows, params)
-        mean, covariance, mixing, before = _regularized_sweep(
+        mean, covariance, mixing, before = regularized_sweep(
             x, y, mean, covariance, mixing, family, prior, 12.0, weight, table, step, before
         )
         np.testing.assert_allclose(params.kernels.mean, mean, rtol=1e-8)
@@ -272,34 +265,14 @@ def test_the_objective_is_that_of_the_parameters_returned(blobs, family, distanc
         assert np.diff(model.history_).min() < -1e-6
 
 
-@pytest.mark.parametrize("distance", sorted(DISTANCES))
-def test_strength_zero_is_maximum_likelihood_bit_for_bit(blobs, given_start, family, distance):
-    x, y = blobs
-    mean, covariance, mixing, _ = given_start
-    rows = ArrayRows(x, y, frame=Frame(np.zeros(3), np.ones(3)))
-    params = Params(Kernels(mean, covariance), mixing, np.bincount(y) / len(y))
-    plain = SharedKernel(FAMILIES[family](np.full(3, 1e-6)), np.ones((6, 3)))
-    nothing = SharedKernel(
-        FAMILIES[family](np.full(3, 1e-6)), np.ones((6, 3)), Overlap(0.0, distance)
-    )
-    for _ in range(3):
-        (a, value_a), (b, value_b) = plain.sweep(rows, params), nothing.sweep(rows, params)
-        assert value_a == value_b
-        np.testing.assert_array_equal(a.kernels.mean, b.kernels.mean)
-        np.testing.assert_array_equal(a.kernels.covariance, b.kernels.covariance)
-        np.testing.assert_array_equal(a.mixing, b.mixing)
-        params = a
-
-
 @pytest.mark.filterwarnings("ignore:EM stopped")
-@pytest.mark.parametrize("weighted", [False, True])
-def test_units_of_the_paper(blobs, given_start, family, weighted):
+def test_units_of_the_paper(blobs, given_start, family):
     """N / (K M) with N the weight of all rows, those without a label included by what they
     count.
     """
     x, y = blobs
-    labels = np.where(np.arange(len(y)) % 4 == 0, -1, y) if weighted else y
-    weight = np.random.default_rng(0).uniform(0.5, 2, size=len(y)) if weighted else np.ones(len(y))
+    labels = np.where(np.arange(len(y)) % 4 == 0, -1, y)
+    weight = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
     settings = {"max_iter": 30, "unlabeled": -1}
     in_paper = faithful(given_start, family, overlap=5.0, **settings).set_params(tol=1e-6)
     penalty = Overlap(5.0 * weight.sum() / 18, units="raw")
@@ -346,27 +319,6 @@ def test_distances_by_quadrature(distance):
     np.testing.assert_allclose(measure.slope(delta), (farther - nearer) / (2 * step), rtol=1e-5)
 
 
-@pytest.mark.skipif(
-    missing_reason("ionosphere") is not None, reason=str(missing_reason("ionosphere"))
-)
-@pytest.mark.filterwarnings("ignore:EM stopped", "ignore:.*lost all their rows")
-@pytest.mark.parametrize("strength", [20, 200])
-@pytest.mark.parametrize("distance", sorted(DISTANCES))
-def test_columns_stay_distributions_whatever_the_strength(strength, distance):
-    """Ionosphere with four kernels: (29) leaves a class without a kernel there."""
-    x, y = load_ionosphere(return_X_y=True)
-    seen = []
-    model = SharedKernelClassifier.prbf(
-        4, overlap=Overlap(strength, distance), init="random", random_state=0, max_iter=60,
-        training=Training("em", acceleration=None),
-        callback=lambda info: seen.append(info.parameters["mixing_"]),
-    ).fit(x, y)  # fmt: skip
-    for mixing in (*seen, model.mixing_):  # at every sweep, not only in the end
-        np.testing.assert_allclose(mixing.sum(axis=0), 1)
-        assert (mixing >= 0).all()
-    assert np.isfinite(model.history_).all()
-
-
 def test_a_class_left_without_kernels_keeps_its_shares():
     """Its shares of this sweep's mass, not those it had before."""
     mass, before = np.array([[5.0, 1.0], [5.0, 3.0]]), np.array([[0.9, 0.1], [0.1, 0.9]])
@@ -376,31 +328,6 @@ def test_a_class_left_without_kernels_keeps_its_shares():
     kernel = FAMILIES["spherical"](np.zeros(1))
     mixing = Overlap(100.0).mixing(kernel, mass, before, Kernels(np.zeros((2, 1)), np.ones(2)), sub)
     np.testing.assert_allclose(mixing, [[0.5, 0.25], [0.5, 0.75]])
-
-
-def test_the_center_under_both_beliefs(family):
-    """(n mean + alpha/4 sum_k P(C_k|j) mu_jk + kappa 0) / (n + alpha/4 + kappa), by hand."""
-    rng = np.random.default_rng(0)
-    kernel, conjugate = FAMILIES[family](np.zeros(2)), Conjugate(np.ones(2), 3, shrinkage=0.7)
-    mass, first = rng.uniform(1, 9, size=(3, 2)), rng.normal(size=(3, 2))
-    second = (
-        np.abs(rng.normal(size=(1 if family == "tied" else 3, len(kernel.square(np.ones((2, 1)))))))
-        + 50.0
-    )
-    second = second * kernel.square(np.eye(2)).sum(axis=1)  # no correlation
-    posterior, means = rng.dirichlet([1, 1], size=3), rng.normal(size=(3, 2, 2))
-    moment_origin = rng.normal(size=(3, 2))
-    sub = Subkernels(posterior, tuple(Kernels(means[:, k], None) for k in range(2)))
-    both, moments = conjugate + Overlap(6.0), Moments(mass, first, second)
-    found = kernel.estimate(
-        moments, moment_origin, both.prior_statistics(kernel, moments, moment_origin, sub)
-    )
-    total = mass.sum(axis=1)[:, None]
-    rows = first + total * moment_origin  # sum of responsibility times row
-    expected = (rows + 6.0 / 4 * np.einsum("jk,jkd->jd", posterior, means)) / (
-        total + 6.0 / 4 + 0.7
-    )
-    np.testing.assert_allclose(found.mean, expected)
 
 
 def test_the_overlap_of_each_kernel(blobs, family):
