@@ -97,7 +97,7 @@ def em(
     """Iterate `sweep(params) -> (better, objective of params)` from `start`.
 
     `repair(params)` is asked when the objective has settled; what it proposes is kept if the
-    objective does not fall. `on_sweep(fit)` may return True to stop.
+    objective rises by more than the tolerance. `on_sweep(fit)` may return True to stop.
     """
     fit: Fit[P] = Fit(start)
     try:
@@ -129,7 +129,9 @@ def _iterate(
         trial = better if proposal is None else proposal
         trial_better, objective = sweep(trial)
         fit.n_sweeps += 1
-        fell = not objective >= fit.objective - stop.eps * (1 + abs(fit.objective))  # NaN falls too
+        # a repair that gains nothing would be proposed again for ever
+        gain = stop.tol if repaired else -stop.eps * (1 + abs(fit.objective))
+        fell = not objective >= fit.objective + gain  # NaN falls too
         if fell and proposal is not None:
             if accelerator is not None:
                 accelerator.reject()
@@ -162,7 +164,7 @@ def _iterate(
                 return
         elif accelerator is not None:
             proposal = accelerator.propose(fit.params, better)
-    fit.outcome = Outcome.MAX_ITER
+    fit.outcome = Outcome.CONVERGED if abs(fit.change) < stop.tol else Outcome.MAX_ITER
 
 
 def best_of(fits: list[Fit[P]]) -> Fit[P]:

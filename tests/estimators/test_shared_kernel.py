@@ -218,3 +218,10 @@ def test_kernels_are_dealt_out_evenly(n_kernels, expected):
     model = SharedKernelClassifier.prbf(n_kernels, random_state=0, max_iter=3, tol=1)
     model.fit(*make_clouds(800, random_state=0))
     assert np.bincount(model.owners_, minlength=2).tolist() == expected
+
+
+def test_a_light_class_lets_the_objective_settle(blobs):
+    """Its kernel accounts for less than a thousandth of a row, and to move it gains nothing."""
+    x, y = blobs
+    labels, weight = np.append(y[:-1], 3), np.append(np.ones(len(y) - 1), 5e-4)
+    assert SharedKernelClassifier.prbf(sharing=0, random_state=0).fit(x, labels, weight).converged_
