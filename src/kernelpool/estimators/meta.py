@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 from ..arrays import safe_log, to_numpy
 from ..errors import KernelpoolError, warn
 from ..inspection.describe import NotebookMixin, is_fitted_estimator, log_density
+from ..tables.columns import Columns
 from ..training.cross_fit import cross_fit
 from ..training.folds import folds_of
 from .pooled import PooledClassifier
@@ -49,6 +50,12 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
     def feature_names_in_(self) -> np.ndarray:
         """Names of the features, where the classifier has them."""
         return np.asarray(self._inner.feature_names_in_)
+
+    @property
+    def columns_(self) -> Columns:
+        """Columns of the table, where the classifier has them."""
+        columns: Columns = self._inner.columns_
+        return columns
 
     def _is_prefit(self) -> bool:
         """Whether the classifier is taken as it is."""

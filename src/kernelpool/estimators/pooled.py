@@ -17,7 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, safe_log
 from ..errors import KernelpoolError, UnfinishedWarning, warn
-from ..inspection.describe import Description, Pool, classes_text, describe, features_text
+from ..inspection.describe import (
+    Description,
+    Pool,
+    classes_text,
+    describe,
+    features_text,
+    joined_pools,
+)
 from ..rows import Block, Rows, with_missing
 from ..tables.columns import Columns
 from ..text import plural
@@ -582,16 +589,12 @@ class PooledClassifier(DensityClassifier):
         return pd.DataFrame(table)
 
     def _density_kernels(self) -> Pool | None:
-        parts: list[tuple[Any, ...]] = []
-        for network in self._density_networks():
-            pool: Any = describe(network.estimator).pool
-            share = network.density_weight * pool.share
-            group = [network.member] * len(pool)
-            parts.append((share, pool.class_posterior, pool.mean, pool.variance, group))
-        if not parts:
-            return None
-        share, posterior, mean, variance, groups = map(np.concatenate, zip(*parts, strict=True))
-        return Pool(share / share.sum(), posterior, mean, variance, group=tuple(map(str, groups)))
+        networks = self._density_networks()
+        pools: list[Any] = [describe(network.estimator).pool for network in networks]
+        weights, names = (
+            [getattr(n, key) for n in networks] for key in ("density_weight", "member")
+        )
+        return joined_pools(pools, weights, names) if pools else None
 
 
 def _log_density(block: Block, networks: list[PoolNetwork]) -> Array:

@@ -16,10 +16,10 @@ from ..arrays import Array, logsumexp, namespace, safe_log, shares_of
 from ..errors import KernelpoolError, without_column_warnings
 from ..inspection.describe import (
     Description,
-    Pool,
     classes_text,
     features_text,
     gaussians_text,
+    joined_pools,
     member_name,
     shared_pool,
     sharing_name,
@@ -219,25 +219,7 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
         """The kernels of all networks, one network after the other."""
         members = self.estimators_
         pools = [shared_pool(member) for member in members]
-
-        def joined(name: str) -> np.ndarray | None:
-            parts = [getattr(pool, name) for pool in pools]
-            if members[0].covariance_type_ == "tied" and name == "covariance":
-                parts = [  # one matrix a network
-                    np.broadcast_to(c, (len(p), *c.shape))
-                    for c, p in zip(parts, pools, strict=True)
-                ]
-            return None if parts[0] is None else np.concatenate(parts)
-
-        named = zip(members, pools, strict=True)
-        pool = Pool(
-            np.concatenate([pool.share / len(pools) for pool in pools]),
-            joined("class_posterior"),
-            joined("mean"),
-            joined("variance"),
-            joined("covariance"),
-            group=tuple(name for m, pool in named for name in [member_name(m)] * len(pool)),
-        )
+        pool = joined_pools(pools, [1.0] * len(pools), list(map(member_name, members)))
         strengths = dict.fromkeys(f"{member.overlap_:g}" for member in members)
         names = "sharing " + ", ".join(dict.fromkeys(sharing_name(member) for member in members))
         names += "" if list(strengths) == ["0"] else f"; overlap penalty {', '.join(strengths)}"

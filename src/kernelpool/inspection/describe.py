@@ -32,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import to_numpy
 from ..kernels import FAMILIES, Kernels
 from ..tables.columns import Columns
-from ..text import percent, plural, shorten
+from ..text import percent, plural, shorten, text_of
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,21 @@ class Pool:
     """Along each feature, (M, d)."""
     covariance: np.ndarray | None = None
     """(M, d, d), or (d, d) for all; None where features are independent within a kernel."""
+    probability: np.ndarray | None = None
+    """Of the categories of all categorical features, one after the other, (M, all levels)."""
     group: tuple[str, ...] = ()
     """The network that each belongs to, where there are several."""
     word: str = "kernel"
 
     def __len__(self) -> int:
         return len(self.share)
+
+    def matrices(self) -> np.ndarray:
+        """The covariance of each kernel, (M, d, d)."""
+        mean, variance, whole = map(np.asarray, (self.mean, self.variance, self.covariance))
+        if self.covariance is None:
+            whole = variance[:, :, None] * np.eye(mean.shape[1])
+        return np.broadcast_to(whole, (len(mean), *whole.shape[-2:]))
 
     def largest(self, n: int) -> np.ndarray:
         """At most n kernels, those with the greatest shares; equidistant ones if all shares are
@@ -63,6 +72,24 @@ class Pool:
         if len(self) > n and np.ptp(self.share) < 1e-12 * self.share.max():
             return np.linspace(0, len(self) - 1, n).astype(int)
         return np.argsort(-self.share, kind="stable")[:n]
+
+
+def joined_pools(pools: Sequence[Pool], weights: Sequence[float], names: Sequence[str]) -> Pool:
+    """The kernels of several networks, each with its weight and name."""
+
+    def joined(field: str) -> np.ndarray | None:
+        parts = [getattr(pool, field) for pool in pools]
+        if all(part is None for part in parts):
+            return None
+        if field == "covariance":
+            parts = [pool.matrices() for pool in pools]
+        return np.concatenate(parts)
+
+    share = np.concatenate([w * pool.share for w, pool in zip(weights, pools, strict=True)])
+    fields = ("class_posterior", "mean", "variance", "covariance", "probability")
+    found: dict[str, Any] = {field: joined(field) for field in fields}
+    group = tuple(np.repeat(names, list(map(len, pools))).tolist())
+    return Pool(share / share.sum(), **found, group=group)
 
 
 @dataclass(frozen=True)
@@ -100,7 +127,10 @@ def shared_pool(estimator: Any) -> Pool:
     share, total = joint.sum(axis=1), joint.sum(axis=1, keepdims=True)
     even = 1 / joint.shape[1]  # where a kernel has no weight in any class
     posterior = np.where(total > 0, joint / np.where(total > 0, total, 1), even)
-    return Pool(share / share.sum(), posterior, **gaussian_shapes(estimator))
+    shapes = gaussian_shapes(estimator)
+    if any(estimator.columns_.levels):
+        shapes["probability"] = np.asarray(estimator.probabilities_)
+    return Pool(share / share.sum(), posterior, **shapes)
 
 
 def member_name(member: Any) -> str:
@@ -230,14 +260,15 @@ class Inside:
         self.model, self.wrappers, self.steps = _layers(outer)
         columns: Any = getattr(self.model, "columns_", None)
         self.input: Columns
-        self.direct = columns is not None and not self.steps
+        several = any(hasattr(wrapper, "estimators_") for wrapper in self.wrappers)
+        self.direct = columns is not None and not self.steps and not several
         if self.direct:
             self.input = columns
         elif X is not None:
             self.input = Columns.learn(X)
         else:
-            self.input = Columns.numbers(getattr(outer, "n_features_in_", 0))
-            self.input = replace(self.input, names=getattr(outer, "feature_names_in_", None))
+            names = tuple(getattr(outer, "feature_names_in_", ())) or None
+            self.input = Columns((None,) * getattr(outer, "n_features_in_", 0), names)
         self.names = feature_names(self.input)
         self._place_features()
         if columns is not None:
@@ -326,6 +357,14 @@ class Inside:
             class_posterior=posterior,
         )
 
+    def category(self, j: int, i: int) -> tuple[int, float]:
+        """The code of the most probable category of kernel j along feature i, and its
+        probability.
+        """
+        start = sum(self._columns.levels[:i])
+        share = self.pool.probability[j, start : start + len(self.categories[i])]  # known ones
+        return int(share.argmax()), float(share.max())
+
     def responsibilities(self, X: Any) -> np.ndarray | None:
         """P(j|x) of the kernels of `pool`, (n, M); None where the model has none."""
         if self.pool is None or not hasattr(self.model, "kernel_posterior"):
@@ -347,16 +386,21 @@ def innermost(estimator: Any) -> Any:
 
 
 def _layers(estimator: Any) -> tuple[Any, list[Any], list[Any]]:
-    """The model inside, what stands around it, and the transformers before it."""
-    inner, wrappers, steps = estimator, [], []
-    while (attribute := inside_of(inner)) is not None:
-        wrappers.append(inner)
-        if attribute == "steps":
-            steps += [step for _, step in inner.steps[:-1] if step not in (None, "passthrough")]
-            inner = inner.steps[-1][1]
-        else:
-            inner = getattr(inner, attribute)
-    return inner, wrappers, steps
+    """The model inside, the first of several, what stands around it, and the transformers before
+    it.
+    """
+    attribute = inside_of(estimator)
+    if attribute == "steps":
+        before = [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
+        inner, wrappers, steps = _layers(estimator.steps[-1][1])
+        return inner, [estimator, *wrappers], before + steps
+    if attribute is not None:
+        inner, wrappers, steps = _layers(getattr(estimator, attribute))
+    elif hasattr(type(estimator), "_inner") and hasattr(estimator, "estimators_"):
+        inner, wrappers, steps = _layers(estimator._inner)
+    else:
+        return estimator, [], []
+    return inner, [estimator, *wrappers], steps
 
 
 def inside_of(estimator: Any) -> str | None:
@@ -438,16 +482,14 @@ def notebook_summary(estimator: Any) -> str:
         check_is_fitted(estimator)
     except NotFittedError:
         return ""
-    description = describe(estimator)
-    body = f"<p>{escape(description.sentence)}</p>"
-    if description.pool is not None:
-        body += _table(
-            description.pool, getattr(estimator, "classes_", ()), Inside(estimator).features
-        )
+    body = f"<p>{escape(describe(estimator).sentence)}</p>"
+    pool = describe(estimator).pool
+    if pool is not None:
+        body += _table(pool, Inside(estimator), getattr(estimator, "classes_", ()))
     return f'<div style="margin:0.6em 0;max-width:60em;font-size:90%">{body}</div>'
 
 
-def _table(pool: Pool, classes: Any, names: Sequence[str]) -> str:
+def _table(pool: Pool, inside: Inside, classes: Any) -> str:
     order = pool.largest(MOST_ROWS).tolist()
     columns = {pool.word: [str(j) for j in order]}
     if pool.group:
@@ -457,12 +499,11 @@ def _table(pool: Pool, classes: Any, names: Sequence[str]) -> str:
         columns["classes"] = [_class_shares(pool.class_posterior[j], classes) for j in order]
     left = {f"{pool.word}s": len(pool) - len(order)}
     heads, cells = list(columns), list(columns.values())
-    if pool.mean is not None and pool.variance is not None:
-        left["features"] = max(0, len(names) - MOST_FEATURES)
-        for i, name in enumerate(names[:MOST_FEATURES]):
+    if inside.pool is not None:
+        left["features"] = max(0, len(inside.features) - MOST_FEATURES)
+        for i, name in enumerate(inside.features[:MOST_FEATURES]):
             heads.append(shorten(name, LONGEST))
-            placed = zip(pool.mean[order, i], pool.variance[order, i] ** 0.5, strict=True)
-            cells.append([f"{m:.3g} ± {sd:.2g}".replace("-", MINUS) for m, sd in placed])
+            cells.append([_feature_text(inside, j, i) for j in order])
     rows = [heads, *zip(*cells, strict=True)]
     marks = ["th", *["td"] * len(order)]
     html = "".join(
@@ -471,6 +512,15 @@ def _table(pool: Pool, classes: Any, names: Sequence[str]) -> str:
     )
     more = ", ".join(f"{n:,} more {word}" for word, n in left.items() if n)
     return f"<table>{html}</table>" + (f"<p>… and {escape(more)}.</p>" if more else "")
+
+
+def _feature_text(inside: Inside, j: int, i: int) -> str:
+    """What kernel j is along feature i: a category and its share, or a mean and a deviation."""
+    if inside.categories[i] is not None:
+        code, share = inside.category(j, i)
+        return f"{text_of(inside.categories[i][code], LONGEST)} {percent(share, 0)}"
+    mean, deviation = inside.pool.mean[j, i], inside.pool.variance[j, i] ** 0.5
+    return f"{mean:.3g} ± {deviation:.2g}".replace("-", MINUS)
 
 
 def _class_shares(posterior: np.ndarray, classes: Any) -> str:

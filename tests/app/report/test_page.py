@@ -203,19 +203,15 @@ def test_kernels_have_their_share_classes_and_means(page, fitted):
 
 
 def test_kernels_of_categories_are_shown_by_name(customers_page, customers):
-    model, X, _ = customers
-    weight = model.kernel_posterior(X[:300])
-    known = X["plan"][:300].notna().to_numpy()
+    table = customers[0].probabilities_  # basic, premium, another; east, north, south, another
     for row in customers_page.table("kernel-table"):
-        mass = weight[known, int(row[0][0])]
-        shares = {
-            name: mass[(X["plan"][:300] == name).to_numpy()[known]].sum() / mass.sum()
-            for name in ("basic", "premium")
-        }
-        best = max(shares, key=shares.get)
-        assert row[4][0] == f"{best} {percent(shares[best], 0)}"
-        assert row[4][1] == best
-        assert row[6][1] in ("north", "south", "east")
+        for cell, names, start in (
+            (row[4], ["basic", "premium"], 0),
+            (row[6], ["east", "north", "south"], 3),
+        ):
+            shares = table[int(row[0][0]), start : start + len(names)]
+            best = names[shares.argmax()]
+            assert cell == [f"{best} {percent(shares.max(), 0)}", best]
 
 
 def test_kernels_behind_a_scaler_are_in_the_units_of_the_input(report, clouds):

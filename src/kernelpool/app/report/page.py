@@ -263,7 +263,7 @@ def _results(
     few, score = _safe_indexing(rows.X, at), None if score is None else score[at]
     threshold = None if reject is None else reject.ambiguity_threshold_
     found["explorer"] = explore(inside, few, rows.y[at], ids, score, threshold)
-    found["kernels"] = _kernels(inside, parts[0], x[0], names)
+    found["kernels"] = _kernels(inside, x[0], names)
     if inside.pool is None:
         notes.append(f"{type(inside.model).__name__} has no kernels with means: none are listed.")
     elif len(inside.numbers) > 1:
@@ -353,14 +353,13 @@ def _classes(pool: Any, j: int, most: int) -> list[tuple[int, float]]:
     return [(k, float(posterior[k])) for k in order if posterior[k] >= 0.005]
 
 
-def _kernels(inside: Inside, part: Part, x: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
-    """The greatest kernels, with what they are along features; `x` are the rows of `part`."""
+def _kernels(inside: Inside, x: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
+    """The greatest kernels, with what they are along features, beside rows, (n, d)."""
     if inside.pool is None:
         return []
-    pool, weight = inside.pool, inside.responsibilities(part.X)
-    found = []
+    pool, found = inside.pool, []
     for j in pool.largest(MOST_KERNELS).tolist():
-        traits = _traits(inside, j, x, None if weight is None else weight[:, j])
+        traits = _traits(inside, j, x)
         if len(traits) > MOST_COLUMNS:
             traits = sorted(traits, key=lambda trait: -trait["away"])[:MOST_TRAITS]
         kernel = {"index": j, "group": pool.group[j] if pool.group else "", "traits": traits}
@@ -369,30 +368,24 @@ def _kernels(inside: Inside, part: Part, x: np.ndarray, names: list[str]) -> lis
     return found
 
 
-def _traits(
-    inside: Inside, j: int, x: np.ndarray, weight: np.ndarray | None
-) -> list[dict[str, Any]]:
-    """Mean and width of a kernel along numbers; the most frequent of the categories of its rows.
+def _traits(inside: Inside, j: int, x: np.ndarray) -> list[dict[str, Any]]:
+    """Mean and width of a kernel along numbers, and the most probable of its categories.
 
     `away` says by how many standard deviations of the rows that differs from all rows.
     """
     pool, found = inside.pool, []
     for i, (name, values) in enumerate(zip(inside.features, inside.categories, strict=True)):
-        known = ~np.isnan(x[:, i])
-        column, trait = x[known, i], {"name": text_of(name), "away": 0.0}
+        column, trait = x[~np.isnan(x[:, i]), i], {"name": text_of(name), "away": 0.0}
         if values is None:
             mean, width = float(pool.mean[j, i]), float(pool.variance[j, i]) ** 0.5
             trait |= {"mean": mean, "width": width}
             if len(column) and np.ptp(column):
                 trait["away"] = abs(mean - float(column.mean())) / float(column.std())
-        elif weight is None or not weight[known].sum():
-            trait |= {"category": DASH, "share": None}
         else:
-            share = np.bincount(column.astype(int), weight[known]) / weight[known].sum()
-            k = int(share.argmax())
-            usual = float((column == k).mean())
-            trait |= {"category": category(values, k), "share": float(share[k])}
-            trait["away"] = abs(share[k] - usual) / max((usual * (1 - usual)) ** 0.5, 1e-9)
+            code, share = inside.category(j, i)
+            usual = float((column == code).mean()) if len(column) else 0.0
+            trait |= {"category": category(values, code), "share": share}
+            trait["away"] = abs(share - usual) / max((usual * (1 - usual)) ** 0.5, 1e-9)
         found.append(trait)
     return found
 
