@@ -75,6 +75,19 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was(name):
     with pytest.raises(ValueError, match="class"):
         model.fit(X[["age"]], np.full(len(y), "sick"))
     np.testing.assert_array_equal(model.predict_proba(X), before)
+    assert model.n_features_in_ == 3
+    assert model.feature_names_in_.tolist() == list(X.columns)
+
+
+@everything
+def test_rows_without_a_label_are_counted(name):
+    X, y = table()
+    y = np.where(np.arange(len(y)) < 3, None, y.astype(object))
+    if name == "em_log":  # they shape its hidden layer
+        assert refitted(name, X, y).classes_.tolist() == ["healthy", "sick"]
+        return
+    with pytest.raises(ValueError, match="Input y contains NaN: 3 of 90 labels are missing"):
+        refitted(name, X, y)
 
 
 @everything

@@ -82,7 +82,7 @@ CASES = [
     refused("labels of one kind; found text and numbers, 0 and 'a'", y=[0, "a"] * 100),
     refused("Unknown label type", y=np.random.default_rng(0).normal(size=200)),
     *(
-        refused("Input y contains NaN: rows without a label. Leave them", y=[missing, *labels[1:]])
+        refused("Input y contains NaN: 1 of 200 labels are missing", y=[missing, *labels[1:]])
         for missing, labels in ((np.nan, Y), (None, Y.astype(object)), (None, Y.astype(str)))
     ),
     refused(r"inconsistent numbers of samples: \[200, 199\]", y=Y[:-1]),

@@ -186,6 +186,8 @@ def test_refusals():
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         model.partial_fit(x, y)
     assert not hasattr(model, "classes_")
+    with pytest.raises(ValueError, match="first mini-batch has no rows of class 2, which has no"):
+        SharedKernelClassifier.prbf(sharing=0).partial_fit(x, y, classes=[0, 1, 2])
     model.partial_fit(x, y, classes=CLASSES)
     with pytest.raises(
         ValueError, match=r"classes=\[0, 2\] is not the same as on the first call: \[0, 1\]"

@@ -352,7 +352,7 @@ class EMLogClassifier(KernelNetworkClassifier, EMLogEstimator):
         X : array-like of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
-            Labels; rows whose label is None take part in the hidden layer only.
+            Labels; rows whose label is missing (None, NaN) take part in the hidden layer only.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
 
@@ -366,7 +366,7 @@ class EMLogClassifier(KernelNetworkClassifier, EMLogEstimator):
                 f"ridge='gcv' is for readout='least_squares'; got readout={self.readout!r}. Use "
                 f"ridge='loo'."
             )
-        data, shared = self._complete_data(X, y, sample_weight, takes_unlabeled=True)
+        data, shared = self._complete_data(X, y, sample_weight, unlabeled=np.nan)
         n_classes = len(data.classes)
         first = 1 if self._is_logistic or n_classes == 2 else 0
         rows: Any = data.rows

@@ -6,10 +6,9 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import Bunch, assert_all_finite, column_or_1d, get_tags, indexable
+from sklearn.utils import Bunch, column_or_1d, get_tags, indexable
 from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_method_params,
     _check_sample_weight,
@@ -22,6 +21,7 @@ from ..inspection.describe import NotebookMixin, is_fitted_estimator, log_densit
 from ..tables.columns import Columns
 from ..training.cross_fit import cross_fit
 from ..training.folds import folds_of
+from ..training.prepare import distinct_labels
 from .pooled import PooledClassifier
 
 
@@ -122,8 +122,7 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         X, y = indexable(X, column_or_1d(y, warn=True))
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
+        distinct_labels(y, None)
         return X, y, checked_weights(sample_weight, y)
 
     def _routed(self, sample_weight: Any, fit_params: dict[str, Any]) -> Bunch:

@@ -16,7 +16,6 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import safe_log
-from ..errors import KernelpoolError
 from ..rows import as_rows
 from ..tables.columns import Columns
 from ..training.imputation import ImputationMixture, imputation_mixture, imputations, imputed
@@ -71,18 +70,13 @@ class TabularClassifier(ProbabilityClassifier):
     # -- fitting -----------------------------------------------------------------------------------
 
     def _complete_data(
-        self, X: Any, y: Any, sample_weight: Any, *, takes_unlabeled: bool = False
+        self, X: Any, y: Any, sample_weight: Any, *, unlabeled: Any = None
     ) -> tuple[TrainingData, dict[str, Any]]:
         """Checked training rows as complete numbers, and the fields of the fitted record that are
         the same for all networks.
         """
-        data = training_data(self, X, y, sample_weight, in_memory=True)
+        data = training_data(self, X, y, sample_weight, unlabeled=unlabeled, in_memory=True)
         rows: Any = data.rows
-        if not takes_unlabeled and (rows.y < 0).any():
-            raise KernelpoolError(
-                f"y must have a label for every row; row {int(np.argmin(rows.y))} has None. Drop "
-                f"such rows first."
-            )
         x, imputer = rows.x, None
         wild = np.isfinite(data.reach)
         if wild.any():

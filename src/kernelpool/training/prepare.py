@@ -527,10 +527,11 @@ def is_unlabeled(labels: np.ndarray, marker: Any) -> np.ndarray:
 def distinct_labels(labels: np.ndarray, marker: Any) -> np.ndarray:
     """The distinct labels of rows that have one."""
     known = labels[~is_unlabeled(labels, marker)]
-    if known.dtype.kind in "fO" and is_unlabeled(known, np.nan).any():
+    n_missing = is_unlabeled(known, np.nan).sum() if known.dtype.kind in "fO" else 0
+    if n_missing:
         raise KernelpoolError(
-            "Input y contains NaN: rows without a label. Leave them out, or pass unlabeled=np.nan "
-            "to SharedKernelClassifier, which learns from them."
+            f"Input y contains NaN: {n_missing} of {len(labels)} labels are missing. Leave such "
+            "rows out, or pass unlabeled=np.nan to SharedKernelClassifier, which learns from them."
         )
     if known.dtype == object:
         text = np.array([isinstance(label, str | bytes) for label in known], bool)

@@ -59,6 +59,7 @@ from .prepare import (
     distinct_labels,
     given_weights,
     label_column,
+    label_name,
     with_two_classes,
 )
 from .shared_kernel import (
@@ -393,6 +394,12 @@ def begin(
     data: TrainingData, settings: Settings, half_life: float | None, probes: ArrayRows
 ) -> StreamNetwork:
     """A stream from its first mini-batch: a few sweeps of batch EM over it."""
+    if settings.sharing == 0 and not data.class_weight.all():
+        raise KernelpoolError(
+            "The first mini-batch has no rows of class "
+            f"{label_name(data.classes[data.class_weight == 0][0])}, which has no kernels of other "
+            "classes with sharing=0. Begin with rows of all classes."
+        )
     training = MixtureTraining(data, replace(settings, max_iter=START_SWEEPS, empty_kernels="drop"))
     fitted, *_ = training.fitted(training.best())
     weight = data.class_weight + data.unlabeled_weight * fitted.class_prior
