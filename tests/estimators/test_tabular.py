@@ -113,11 +113,3 @@ def test_a_member_of_a_pool_fits_no_mixture_and_refuses_missing_cells():
     assert not hasattr(model, "imputer_")
     with pytest.raises(ValueError, match="Input X contains NaN"):
         model.predict(X.assign(age=np.nan))
-
-
-@pytest.mark.parametrize("name", ["rbf", "neurons", "parzen"])
-def test_rows_without_a_label_are_refused(name):
-    X, y = table(20)
-    y = np.where(np.arange(20) == 3, None, y)
-    with pytest.raises(KernelpoolError, match="y must have a label for every row; row 3 has None"):
-        CLASSIFIERS[name].fit(X, y)
