@@ -19,7 +19,7 @@ extensions = [
     "myst_parser",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_generated", "_templates", "api/generated/backreferences"]
+exclude_patterns = ["_build", "_generated", "_templates", "records", "api/generated/backreferences"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 toc_object_entries_show_parents = "hide"

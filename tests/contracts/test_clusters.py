@@ -92,6 +92,16 @@ class TestFrames:
             weighted, SharedKernelClassifier.prbf(**SETTINGS).fit(x, y, sample_weight=weight)
         )
 
+    def test_columns_of_files_have_the_same_chunks(self, blobs, tmp_path):
+        """Dask joins small files of which a single column is read."""
+        dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+        x, y = blobs
+        table = pd.DataFrame(x, columns=["a", "b", "c"]).assign(label=y)
+        for i, part in enumerate(np.array_split(np.arange(len(y)), 4)):
+            table.iloc[part].to_parquet(tmp_path / f"{i}.parquet")
+        found = SharedKernelClassifier.prbf(**SETTINGS).fit(dd.read_parquet(tmp_path), "label")
+        assert_close(found, SharedKernelClassifier.prbf(**SETTINGS).fit(x, y))
+
     def test_words_are_classes_and_no_features(self, frame, blobs):
         frame, _ = frame
         found = SharedKernelClassifier.prbf(**SETTINGS).fit(frame[["a", "b", "c", "word"]], "word")

@@ -359,6 +359,8 @@ def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, li
     """A data frame of Dask as arrays, and the names of its features; y and sample_weight may be
     names of columns.
     """
+    # one set of chunks for all columns: Dask joins files of which few columns are read
+    X = X.map_partitions(lambda frame: frame)
     others = [
         _columns_of(X, [name])[name] if isinstance(name, str) else name
         for name in (y, sample_weight)
