@@ -38,7 +38,7 @@ html_theme_options = {
     "logo": {"text": "kernelpool"},
     "navigation_depth": 3,
     "show_toc_level": 2,
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
@@ -119,6 +119,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_signature": False,
+    "capture_repr": (),  # pictures and what is printed, no objects
     "min_reported_time": 1,
     "plot_gallery": "True",
     "image_srcset": ["2x"],

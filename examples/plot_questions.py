@@ -1,20 +1,19 @@
 """
-Questions to a density
-======================
+Explanations, prediction sets, class frequencies and drift
+==========================================================
 
-A classifier that knows densities can be asked more than the class of a row: why this class, which
-features matter, which classes are possible at all, how frequent they are now, and whether rows are
-still like those of the training.
+A classifier that models densities returns more than the class of a row: why this class, which
+features matter, which classes are possible, how frequent they are now, and whether the rows have
+changed since training.
 """
 
 # %%
 # Why this class?
 # ---------------
 #
-# The log-odds of a row are the sum of one part for each feature: its Shapley value, where features
-# that are not known are
-# integrated out of the mixture. Beside it stands what was expected of the feature, given all others
-# and the class.
+# The log-odds of a row are the sum of one part for each feature: its Shapley value, where unknown
+# features are integrated out of the mixture. The printed explanation also has the expected value of
+# each feature, given all others and the class.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -42,40 +41,38 @@ unsure = np.argsort(np.abs(model.predict_proba(X_test)[:, 0] - 0.5))[0]
 why = model.explain(X_test.iloc[unsure])
 print(why)
 
-figure, panels = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
 parts = why.features[::-1]
 bars = ["#b5403a" if part.part < 0 else "#2b6c99" for part in parts]
-panels[0].barh(
+axes.barh(
     [f"{part.name} = {part.value:.3g}" for part in parts], [part.part for part in parts], color=bars
 )
-panels[0].axvline(0, color="0.3", linewidth=0.8)
-panels[0].set(
-    title=f"one row: {why.label} rather than {why.against}", xlabel="part of the log-odds"
-)
+axes.axvline(0, color="0.3", linewidth=0.8)
+axes.set(title=f"one row: {why.label} rather than {why.against}", xlabel="part of the log-odds")
+plt.show()
 
 # %%
 # Which features matter?
 # ----------------------
 #
-# What the log-loss of held-out rows rises by when a feature is integrated out; nothing is shuffled,
-# and no row that could not
-# occur is asked about.
+# The importance of a feature is the rise of the log-loss of held-out rows without it. The feature is
+# integrated out, not shuffled, so only rows that can occur are evaluated.
 
 importance = inspection.feature_importance(model, X_test, y_test)
 order = np.argsort(importance.importance)
 names = [importance.names[i] for i in order]
-panels[1].barh(names, importance.importance[order], xerr=importance.error[order], color="#7a8b99")
-panels[1].axvline(0, color="0.3", linewidth=0.8)
-panels[1].set(title="all held-out rows", xlabel="rise of the log-loss without the feature")
+figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
+axes.barh(names, importance.importance[order], xerr=importance.error[order], color="#7a8b99")
+axes.axvline(0, color="0.3", linewidth=0.8)
+axes.set(title="all held-out rows", xlabel="rise of the log-loss without the feature")
 plt.show()
 
 # %%
 # Which classes are possible?
 # ---------------------------
 #
-# Sets that hold the true class with a promised probability: one class where that is enough, both in
-# the seam between them, and
-# none where a row is like neither.
+# A prediction set holds the true class with a guaranteed probability: one class where that is enough,
+# both near the boundary, and none for a row unlike both.
 
 X, y = make_clouds(2000, random_state=0)
 sets = ConformalClassifier(
@@ -86,14 +83,15 @@ members = sets.predict_set(np.column_stack([across.ravel(), up.ravel()]))
 kind = np.select([members.all(axis=1), members[:, 0], members[:, 1]], [2, 0, 1], 3).reshape(
     across.shape
 )
-figure, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+figure, axes = plt.subplots(figsize=(7, 5), layout="constrained")
 colors = plt.matplotlib.colors.ListedColormap(["#a9c9e0", "#e8b9b5", "#d9cbe0", "#f2f2f2"])
-panels[0].pcolormesh(across, up, kind, cmap=colors, vmin=0, vmax=3, rasterized=True)
+axes.pcolormesh(across, up, kind, cmap=colors, vmin=0, vmax=3, rasterized=True)
 for k, color in enumerate(("#2b6c99", "#b5403a")):
-    panels[0].plot(*X[y == k][:400].T, ".", markersize=2, color=color)
+    axes.plot(*X[y == k][:400].T, ".", markersize=2, color=color)
 areas = [plt.Rectangle((0, 0), 1, 1, facecolor=colors(i), edgecolor="0.6") for i in range(4)]
-panels[0].legend(areas, ["{0}", "{1}", "{0, 1}", "{ }"], loc="lower left", ncols=4, fontsize=9)
-panels[0].set(title="sets with a promise of 95 %")
+axes.legend(areas, ["{0}", "{1}", "{0, 1}", "{ }"], loc="lower left", ncols=4, fontsize=9)
+axes.set(title="sets that hold the true class with 95 %")
+plt.show()
 X_test, y_test = make_clouds(20_000, random_state=1)
 inside = sets.predict_set(X_test)
 print(f"true class inside: {inside[np.arange(len(y_test)), y_test].mean():.1%}")
@@ -103,9 +101,9 @@ print("classes in a set:", np.bincount(inside.sum(axis=1)) / len(y_test))
 # How frequent are the classes now?
 # ---------------------------------
 #
-# From rows without labels, with an interval, and a test whether the frequencies have changed
-# (Saerens, Latinne and Decaestecker
-# 2002). ``with_class_prior`` then predicts for these frequencies; nothing is trained again.
+# Class frequencies are estimated from rows without labels, with an interval, and a test whether they
+# have changed (Saerens, Latinne and Decaestecker 2002). ``with_class_prior`` then predicts for these
+# frequencies; nothing is trained again.
 
 network = sets.estimators_[0]
 truth, found = np.linspace(0.05, 0.95, 10), []
@@ -120,9 +118,10 @@ for share in truth:
     found.append(inspection.estimate_class_prior(network, X_test[rows]))
 middle = np.array([one.class_prior[1] for one in found])
 ends = np.abs(np.array([[one.low[1] for one in found], [one.high[1] for one in found]]) - middle)
-panels[1].errorbar(truth, middle, yerr=ends, fmt="o", color="#2b6c99", capsize=3, label="estimated")
-panels[1].plot([0, 1], [0, 1], color="0.5", linewidth=0.8)
-panels[1].set(
+figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+axes.errorbar(truth, middle, yerr=ends, fmt="o", color="#2b6c99", capsize=3, label="estimated")
+axes.plot([0, 1], [0, 1], color="0.5", linewidth=0.8)
+axes.set(
     title="frequency of class 1 among 1,000 rows", xlabel="true", ylabel="estimated, 95 % interval"
 )
 plt.show()
@@ -132,9 +131,8 @@ plt.show()
 # ------------------------------------------
 #
 # Every feature and the density of the model are compared with the training rows, with a p-value
-# that holds for all of them
-# together. Here each feature alone is as before; only the way they hang together has changed, and
-# the density tells.
+# that holds for all of them together. Here each feature alone is as before; only their dependence
+# has changed, and the density shows it.
 
 print(inspection.check_drift(network, X_test[:500], X))
 turned = np.column_stack([X_test[:500, 0], rng.permutation(X_test[:500, 1])])

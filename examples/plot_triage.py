@@ -3,20 +3,19 @@ Triage: from a table to decisions
 =================================
 
 Breast masses, 30 measurements each. A program may decide the clear cases; the others go to a
-physician. So the question is not how often the model is right, but how often it is right *where it
-decides*, how many cases are left to people, and what happens to a case that is like none of those
-it was trained on. Records are not complete: of one case in five some measurements are missing.
+physician. Three numbers matter: how often the model is right *where it decides*, how many cases are
+left to people, and what happens to a case unlike all training cases. Some measurements are
+missing.
 """
 
 # %%
 # A model that may refuse
 # -----------------------
 #
-# A third of the rows is kept for judging. One case in five lacks the ten "worst" measurements,
-# another one in five the standard
-# errors. Nothing is imputed: the network integrates out what it does not know. It refuses where an
-# error is more probable than
-# 5 %, and where a case is rarer than all but one ordinary case in a hundred.
+# A third of the rows is held out. One case in five lacks the ten "worst" measurements, another one
+# in five the standard errors. Nothing is imputed: the network integrates out missing values. It
+# refuses a case where an error is more probable than 5 %, and where the density is lower than that
+# of all but one training case in a hundred.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -48,36 +47,37 @@ for name, code in (("decided", 0), ("ambiguous", 1), ("novel", 2)):
 # What refusing buys
 # ------------------
 
-figure, panels = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-plot_reject_curve(triage, X_test, y_test, ax=panels[0])
+figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+plot_reject_curve(triage, X_test, y_test, ax=axes)
+plt.show()
 
 # %%
 # A case that is explained
 # ------------------------
 #
-# The most doubtful case, with the parts of the features in the log-odds and what was expected of
-# them.
+# The least certain case, with the parts of the features in its log-odds.
 
 doubtful = np.argsort(np.abs(triage.predict_proba(X_test)[:, 0] - 0.5))[0]
 (why,) = inspection.explain(triage, X_test.iloc[[doubtful]])
+print(why)
 parts = why.features[:8][::-1]
-panels[1].barh(
+figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+axes.barh(
     [f"{part.name} = {part.value:.3g}" for part in parts],
     [part.part for part in parts],
     color=["#b5403a" if part.part < 0 else "#2b6c99" for part in parts],
 )
-panels[1].axvline(0, color="0.3", linewidth=0.8)
-panels[1].set(title=f"{why.label} rather than {why.against}?", xlabel="part of the log-odds")
+axes.axvline(0, color="0.3", linewidth=0.8)
+axes.set(title=f"{why.label} rather than {why.against}?", xlabel="part of the log-odds")
 plt.show()
 
 # %%
 # Another hospital
 # ----------------
 #
-# Its instrument reads areas 30 % too high. No label is needed to notice: the features that have
-# moved are named, areas among
-# them, and the density of the model most clearly of all. Full kernels know that an area follows
-# from a radius.
+# Its instrument reads areas 30 % too high. The drift check finds that without labels: it names the
+# features that have moved, areas among them. The density of the model has moved most, since an area
+# no longer fits its radius.
 
 other = X_test.copy()
 other[[name for name in other if "area" in name]] *= 1.3
