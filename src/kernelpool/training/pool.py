@@ -710,7 +710,8 @@ def member_log_proba(network: PoolNetwork, rows: Any) -> np.ndarray:
     elif network.view in VIEWS and hasattr(estimator, "_network_log_proba"):
         log_proba = estimator._network_log_proba(rows)
     elif hasattr(estimator, "predict_log_proba"):
-        log_proba = estimator.predict_log_proba(rows)
+        with np.errstate(divide="ignore"):  # forests take the logarithm of zero
+            log_proba = estimator.predict_log_proba(rows)
     else:
         log_proba = safe_log(np.asarray(estimator.predict_proba(rows), np.float64))
     return normalized(np.maximum(np.asarray(log_proba, np.float64), LOWEST))
