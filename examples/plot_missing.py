@@ -1,6 +1,6 @@
 """
-Rows with holes
-===============
+Missing values
+==============
 
 A model of densities needs no imputer. What is missing is integrated out: in training by EM, in
 prediction by the density of the cells that are known. This example looks at one row with one value

@@ -1,6 +1,6 @@
 """
-The right to say "I don't know"
-===============================
+Refusing to predict: ambiguous and novel rows
+=============================================
 
 A classifier that must name a class for every row is wrong where classes overlap, and makes things
 up where it has seen nothing. `RejectClassifier` refuses both kinds of rows, with a label for each.

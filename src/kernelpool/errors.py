@@ -23,6 +23,18 @@ from contextlib import contextmanager
 
 from sklearn.exceptions import ConvergenceWarning
 
+__all__ = [
+    "CollapsedKernelError",
+    "ColumnWarning",
+    "EmptyKernelWarning",
+    "KernelpoolError",
+    "MissingDatasetError",
+    "ModelFileError",
+    "TableError",
+    "UnequalChunksError",
+    "UnfinishedWarning",
+]
+
 
 class KernelpoolError(ValueError):
     """Any error that kernelpool raises by itself; a ValueError, as scikit-learn's users expect."""
