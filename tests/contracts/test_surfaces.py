@@ -253,7 +253,7 @@ def test_every_surface_shows_what_the_model_predicts(name, check, tmp_path, requ
 def test_so_do_the_models_of_the_command_line(name, tmp_path):
     path, rows = tmp_path / "m.safetensors", tmp_path / "rows.csv"
     X.assign(target=Y).to_csv(rows, index=False)
-    quick = {"pool": ["--set", "time_limit=1e-6"], "shared-kernel": ["--set", "training=em"]}
+    quick = {"pool": ["--time-limit", "1e-6"], "shared-kernel": ["--set", "training=em"]}
     run("fit", rows, "-t", "target", "-m", name, *quick.get(name, []), "-o", path)
     assert run("check", path, rows, "--json")["moved"] == []
     model = load(path)

@@ -51,7 +51,9 @@ def test_metrics_add_up_over_batches(predictions):
     for at in np.array_split(np.arange(200), 7):
         parts = parts + Metrics.of(true[at], probability[at], decision=decision[at])
     for name, value in vars(whole).items():
-        np.testing.assert_allclose(getattr(parts, name), value, err_msg=name)
+        if name != "ranking":
+            np.testing.assert_allclose(getattr(parts, name), value, err_msg=name)
+    assert (parts.auc, parts.rare()) == (whole.auc, whole.rare())
     assert (whole.n_unlabeled, whole.n_rows) == (30, 170)
     wrong, taken = (probability.argmax(axis=1) != true)[30:], decision[30:] == 0
     rate = whole.accepted(0.05)

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.stats import binomtest
+from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils import column_or_1d
 
 from ..arrays import to_numpy
@@ -34,6 +35,12 @@ from .bounds import binomial_interval, paired_difference
 
 N_BINS = 10
 """Bins of equal width of the probability of the most probable class."""
+
+MOST_RANKED = 1 << 24
+"""Probabilities that are kept at most, for the metrics of rankings: those of the first rows."""
+
+RARE = 0.1
+"""A class is rare where fewer than this share of the rows have it."""
 
 DECISIONS = ("accepted", "ambiguous", "novel")
 """What may become of a row, by the codes that `RejectClassifier.decide` returns."""
@@ -89,6 +96,28 @@ class Rate:
 
 
 @record
+class Ranking:
+    """Rows whose classes the model knows; `a + b` has the rows of both, at most `MOST_RANKED`
+    probabilities of them.
+    """
+
+    true: np.ndarray
+    """Codes of the classes, (n,)."""
+    probability: np.ndarray
+    """(n, K)."""
+
+    def __add__(self, other: Self) -> Self:
+        most = MOST_RANKED // self.probability.shape[1]
+        pairs = (self.true, other.true), (self.probability, other.probability)
+        return type(self)(*(np.concatenate(pair)[:most] for pair in pairs))
+
+    def score(self, metric: Any, k: int) -> float:
+        """A metric of the order of all rows by P(C_k|x); NaN where it has no meaning."""
+        hit = self.true == k
+        return float(metric(hit, self.probability[:, k])) if 0 < hit.sum() < len(hit) else np.nan
+
+
+@record
 class Metrics(Sums):
     """Sums over rows with known classes, from which every metric follows; `a + b` is that of both
     sets of rows.
@@ -109,6 +138,7 @@ class Metrics(Sums):
     """
     decisions: np.ndarray
     """Rows accepted, ambiguous and novel, and how many of each would be wrong, (3, 2)."""
+    ranking: Ranking
 
     @classmethod
     def of(
@@ -161,6 +191,7 @@ class Metrics(Sums):
             brier_sum=float(((probability - hit) ** 2).sum()),
             bins=bin_sums(probability.max(axis=1), likely == true),
             decisions=decisions,
+            ranking=Ranking(true[true < n_classes], probability[true < n_classes]),
         )
 
     @classmethod
@@ -203,6 +234,50 @@ class Metrics(Sums):
             for i, (n, total, right) in enumerate(self.bins.tolist())
             if n
         ]
+
+    @property
+    def baseline(self) -> float:
+        """The error of always predicting the most frequent class."""
+        return float(1 - self.confusion.sum(axis=1).max() / self.n_rows)
+
+    @property
+    def auc(self) -> float:
+        """Area under the ROC curve of each class against the others, a mean over the classes."""
+        scores = [self.ranking.score(roc_auc_score, k) for k in range(self.confusion.shape[1])]
+        known = [score for score in scores if score == score]
+        return float(np.mean(known)) if known else np.nan
+
+    def rare(self) -> list[dict[str, Any]]:
+        """Classes that few rows have: their codes, shares, recall and average precision."""
+        counts = self.confusion.sum(axis=1)
+        return [
+            {
+                "code": k,
+                "share": float(counts[k] / self.n_rows),
+                "recall": float(self.confusion[k, k] / counts[k]),
+                "average_precision": self.ranking.score(average_precision_score, k),
+            }
+            for k in np.flatnonzero((counts > 0) & (counts < RARE * self.n_rows)).tolist()
+            if k < self.confusion.shape[1]
+        ]
+
+    def to_dict(self, alpha: float) -> dict[str, Any]:
+        """All of it, for machines."""
+        accepted = self.accepted(alpha)
+        return {
+            **self.rate(alpha).to_dict(),
+            "baseline": self.baseline,
+            "auc": self.auc,
+            "rare": self.rare(),
+            "log_loss": self.log_loss,
+            "brier": self.brier,
+            "calibration_error": self.calibration_error,
+            "calibration": self.calibration(),
+            "confusion": self.confusion.tolist(),
+            "unlabeled": int(self.n_unlabeled),
+            "decisions": dict(zip(DECISIONS, self.decisions[:, 0].tolist(), strict=True)),
+            "accepted": None if accepted is None else accepted.to_dict(),
+        }
 
     def rate(self, alpha: float) -> Rate:
         """The error over all rows."""

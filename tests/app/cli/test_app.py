@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import kernelpool
 import kernelpool.__main__ as entry
 from kernelpool.app.cli import demo
-from kernelpool.app.cli.app import COMMANDS, app, load_command
+from kernelpool.app.cli.app import COMMANDS, ELSEWHERE, app, load_command
 from kernelpool.app.cli.console import Exit
 from kernelpool.text import shown
 
@@ -34,11 +34,16 @@ def test_every_command_explains_itself(run, name):
     assert load_command(name).callback.__doc__.split("\n")[0] == COMMANDS[name][1]
     assert COMMANDS[name][1] in text
     assert name == "demo" or f"Example: kernelpool {name}" in text
+    page = run(name, "--help").out
+    assert "<bool>" not in page
+    assert page.count("\n") <= 46  # a screen, at 80 columns
 
 
 def test_version_and_mistakes(run):
     assert run("--version").out == f"kernelpool {kernelpool.__version__}\n"
     run("frobnicate", code=2)
+    for name, instead in ELSEWHERE.items():
+        assert instead in run(name, "x", code=2).text
     run("fit", code=2)
 
 
@@ -76,7 +81,7 @@ def test_the_demo_ends_with_a_model_and_a_report(run, monkeypatch):
     assert "Clouds" in Path("kernelpool-demo/report.html").read_text(encoding="utf-8")
     monkeypatch.chdir("kernelpool-demo")
     text = run("fit", "tumors.csv", "--target", "kind", *QUICK).text
-    assert "Categorical: 'size' (3)" in text
+    assert "Categories: 'size' (3)" in text
     assert "missing cells" in text
     words = ("predict", "tumors.safetensors", "new.csv", "--keep", "id", "--reject")
     rows = run(*words).out.splitlines()

@@ -5,11 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import beta, binomtest
-from sklearn.metrics import confusion_matrix, log_loss
+from sklearn.metrics import (
+    average_precision_score,
+    confusion_matrix,
+    log_loss,
+    recall_score,
+    roc_auc_score,
+)
 
 import kernelpool
 from kernelpool import inspection
 from kernelpool.app.files import read_header
+from kernelpool.app.readers import files
 
 from .tables import NAMES, QUICK, colors, labels, table, write_csv
 
@@ -41,6 +48,9 @@ def test_evaluate_is_what_others_compute(run, model, new):
     brier = ((probability - (Y[:, None] == classes)) ** 2).sum(axis=1).mean()
     np.testing.assert_allclose(found["brier"], brier, rtol=1e-12)
     assert found["confusion"] == confusion_matrix(Y, predicted).tolist()
+    auc = roc_auc_score(Y, probability, multi_class="ovr")
+    np.testing.assert_allclose(found["auc"], auc, rtol=1e-12)
+    assert found["rare"] == []
     sure, correct = probability.max(axis=1), predicted == Y
     bins = np.digitize(sure, np.arange(0.1, 1, 0.1))
     gaps = [
@@ -59,10 +69,26 @@ def test_evaluate_is_what_others_compute(run, model, new):
 
 def test_evaluate_for_people(run, model, new):
     out = run("evaluate", model, new, "--reject").out
-    for text in ("Error:", "always the most frequent class: 66.7 %", "Log-loss:", "Calibration:"):
+    for text in ("Error:", "66.7 % by always predicting 'blue'", "Log-loss:", "Calibration:"):
         assert text in out
     for text in ("Certified:", "Confusion", "Decisions:", "green"):
         assert text in out
+
+
+def test_rare_classes_are_ranked(run, model, monkeypatch):
+    rows = [row for row in ROWS if row[2] != "red"] + [row for row in ROWS if row[2] == "red"][:9]
+    new, x, y = write_csv("few.csv", NAMES, rows), table(rows), labels(rows)
+    monkeypatch.setattr(files, "BLOCK", 200)
+    (rare,) = run("evaluate", model, new, "--json").json["rare"]
+    fitted = kernelpool.load(model)
+    precision = average_precision_score(y == "red", np.asarray(fitted.predict_proba(x))[:, 2])
+    recall = recall_score(y, fitted.predict(x), labels=["red"], average=None)[0]
+    assert rare == pytest.approx(
+        {"code": 2, "share": 9 / 109, "recall": recall, "average_precision": precision}
+    )
+    assert f"Rare classes: 'red' 8.3 % of the rows, recall {100 * recall:.1f} %" in (
+        run("evaluate", model, new).text
+    )
 
 
 def test_rows_that_cannot_be_evaluated(run, model, blurred):

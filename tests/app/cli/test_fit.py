@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import kernelpool
+from kernelpool.app.cli import console
 from kernelpool.app.cli import fit as command
 from kernelpool.app.files import read_header
 
@@ -55,9 +56,10 @@ def test_equal_rows_are_held_out_together(run):
 def test_output_for_people_and_the_header(run, data):
     ran = run(*FIT, *QUICK)
     assert "d.csv: 300 rows, 2 features; 'color': blue 100, green 100, red 100" in ran.err
-    assert re.search(r"Error: [\d.]+ % \(95 % interval .* of 60 rows\) by held-out rows", ran.out)
-    assert "always the most frequent class: 66.7 %" in ran.out
-    assert "Model: d.safetensors" in ran.out
+    assert re.search(r"Error: [\d.]+ % \(95 % interval .* of 60 rows\); 66.7 % by always", ran.text)
+    for line in ("AUC: 0.", "Log-loss: 0.", "Calibration: prob", "Measured on: held-out rows"):
+        assert line in ran.text
+    assert "Model: d.safetensors Next: kernelpool predict d.safetensors NEW_ROWS" in ran.text
     header = read_header("d.safetensors")
     assert header["summary"]["target"] == "color"
     np.testing.assert_allclose(header["summary"]["class_shares"], np.ones(3) / 3)
@@ -111,7 +113,8 @@ def test_categories_and_missing_cells_are_named(run):
     ]
     write_csv("d.csv", ["a", "b", "w", "color"], rows)
     ran = run(*FIT, *QUICK)
-    assert "Categorical: 'w' (2)." in ran.err
+    assert "Numbers: 'a', 'b'" in ran.err
+    assert "Categories: 'w' (2)" in ran.err
     assert "23 missing cells: 'w' 18, 'a' 5." in ran.err
     found = run("predict", "d.safetensors", "d.csv", "-o", "out.csv", "--json").json
     assert (found["n_rows"], found["rows_with_missing_cells"]) == (60, 23)
@@ -154,15 +157,16 @@ def test_nothing_is_replaced_without_force(run, data):
     assert "is a folder" in run(*FIT, *QUICK, "-o", ".", code=6).err
 
 
-def test_a_pool_prints_a_line_for_each_candidate(run, data):
-    ran = run(*FIT, "--set", "time_limit=1e-6")
-    line = r"Fitting [\w, ]+: log-loss [\d.]+, kept, [\d.]+ s; pool [\d.]+; \d+ left"
-    assert re.search(line, ran.err)
+def test_a_pool_ends_in_time_and_says_what_it_left_out(run, data, monkeypatch):
+    monkeypatch.setattr(console, "SHOWN_AFTER", 0.01)
+    ran = run(*FIT, "--time-limit", "0.001")
+    assert re.search(r"Fitting: 0 s, .*at most 0 s left", ran.err)
+    assert re.search(r"Warning: The pool was trained on .* and without ", ran.err)
     model = kernelpool.load("d.safetensors")
-    assert type(model) is kernelpool.PooledClassifier
-    assert model.callback is None
-    record = run(*FIT, "--set", "time_limit=1e-6", "-f", "--json").json
+    assert (model.time_limit, model.callback) == (0.001, None)
+    record = run(*FIT, "--time-limit", "0.001", "-f", "--json").json
     assert [member["name"] for member in record["members"]] == list(model.members_)
+    assert "for --model pool alone" in run(*FIT, *QUICK, "--time-limit", 9, "-f", code=2).text
 
 
 # -- Ctrl-C ----------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from ... import __version__
 from .console import CommandError, Exit, Screen
 
 DEMO_FOLDER = "Folder for the model and the report."
-EPILOG = "Exit codes:\n\n" + "\n\n".join(f"- {code.value}: {code.meaning}" for code in Exit)
+EPILOG = "\b\nExit codes:\n" + "\n".join(f"{code.value:>3}: {code.meaning}" for code in Exit)
 COMMANDS = {
     "fit": ("fit", "Fit a model to a table and write it to a file."),
     "predict": ("predict", "Predict the classes of new rows."),
@@ -33,11 +33,23 @@ COMMANDS = {
 }
 """The commands, their modules, and the first sentences of their docstrings."""
 
+ELSEWHERE = {
+    "explain": "kernelpool predict MODEL DATA --explain",
+    "compare": "kernelpool evaluate MODEL MODEL DATA",
+    "certify": "kernelpool evaluate MODEL DATA --at-most ERROR",
+    "explore": "kernelpool report MODEL DATA",
+    "sample": "kernelpool.load(MODEL).sample(n), from Python",
+    "size": "kernelpool.inspection.bounds.test_size, from Python",
+    "train": "kernelpool fit DATA --target COLUMN",
+    "test": "kernelpool evaluate MODEL DATA",
+}
+"""What to type in place of commands that one may look for."""
+
 
 def load_command(name: str) -> TyperCommand:
     """The command itself, imported."""
     single = typer.Typer(
-        add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False
+        add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
     )
     module = import_module(f".{COMMANDS[name][0]}", __package__)
     single.command(name)(guarded(getattr(module, name)))
@@ -60,6 +72,8 @@ class Commands(TyperGroup):
         return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
+        if args[0] in ELSEWHERE:
+            ctx.fail(f"There is no command {args[0]!r}. Instead: {ELSEWHERE[args[0]]}")
         name, command, rest = super().resolve_command(ctx, args)
         return name, command if name is None else load_command(name), rest
 
@@ -72,7 +86,7 @@ app = typer.Typer(
     epilog=EPILOG,
     no_args_is_help=True,
     add_completion=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

@@ -13,7 +13,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum, StrEnum
 from functools import partial
@@ -27,6 +27,9 @@ from ...text import percent, plain, quoted, shorten, shown
 
 SHOWN_AFTER = 2.0
 """Seconds before progress is shown."""
+
+MOST_RARE = 5
+"""Rare classes that are listed on the screen."""
 
 CLEAR = "\r\x1b[2K"
 """Empties the line of a terminal."""
@@ -69,8 +72,8 @@ class Screen:
     def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json, self.silent = as_json, as_json or quiet
         self.terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self.title, self.note = "", ""
-        """What is under way, and how far it has come."""
+        self.note = ""
+        """How far the work has come."""
 
     def say(self, text: str) -> None:
         """A line along the way, for people."""
@@ -105,6 +108,12 @@ class Screen:
             numbers = (f"{c:>{width}}" for c, width in zip(others, widths[1:], strict=True))
             self.result("  ".join([f"  {first:{widths[0]}}", *numbers]))
 
+    def lines(self, texts: Mapping[str, str]) -> None:
+        """Lines of the result, each with its title."""
+        width = max(map(len, texts)) + 2
+        for title, text in texts.items():
+            self.result(f"{title + ':':{width}}{text}")
+
     def answer(self, record: dict[str, Any]) -> None:
         """The result, for programs."""
         if self.as_json:
@@ -120,19 +129,19 @@ class Screen:
         raise typer.Exit(int(code))
 
     @contextmanager
-    def working(self, title: str) -> Iterator[None]:
+    def working(self, title: str, limit: float | None = None) -> Iterator[None]:
         """Show `note` on stderr: on a terminal in a line that vanishes at the end, elsewhere in a
-        line after 2, 4, 8, ... seconds.
+        line after 2, 4, 8, ... seconds. `limit` are the seconds that may pass.
         """
         done, start = threading.Event(), time.monotonic()
-        self.title, self.note = title, ""
+        self.note = ""
 
         def show() -> None:
             wait = SHOWN_AFTER
             while not done.wait(wait):
-                text = (
-                    f"{title}: {time.monotonic() - start:.0f} s{', ' * bool(self.note)}{self.note}"
-                )
+                passed = time.monotonic() - start
+                text = f"{title}: {passed:.0f} s" + (f", {self.note}" if self.note else "")
+                text += "" if limit is None else f", at most {max(0, limit - passed):.0f} s left"
                 if self.terminal:
                     self._write(shorten(text, shutil.get_terminal_size().columns - 1))
                 else:
@@ -220,10 +229,22 @@ def table_output(
 # -- what fit and evaluate share --------------------------------------------------------------------
 
 
-def baseline(metrics: Any) -> str:
-    """The error that needs no model."""
-    frequent = float(1 - metrics.confusion.sum(axis=1).max() / metrics.n_rows)
-    return f"always the most frequent class: {percent(frequent)}"
+def figures(metrics: Any, classes: Sequence[Any], alpha: float) -> dict[str, str]:
+    """How good a model is, one line a metric."""
+    frequent = classes[int(metrics.confusion.sum(axis=1)[: len(classes)].argmax())]
+    lines = {
+        "Error": f"{metrics.rate(alpha)}; {percent(metrics.baseline)} by always predicting "
+        f"{quoted(frequent)}",
+        "AUC": f"{metrics.auc:.3f}" + ", a mean over the classes" * (len(classes) > 2),
+        "Log-loss": f"{metrics.log_loss:.3g} (Brier score {metrics.brier:.3g})",
+        "Calibration": f"probabilities are off by {percent(metrics.calibration_error)} on average",
+    }
+    rare = [
+        f"{quoted(classes[part['code']])} {percent(part['share'])} of the rows, recall "
+        f"{percent(part['recall'])}, average precision {part['average_precision']:.3f}"
+        for part in metrics.rare()[:MOST_RARE]
+    ]
+    return lines | ({"Rare classes": "; ".join(rare)} if rare else {})
 
 
 def check_report(path: str, force: bool) -> None:
@@ -281,16 +302,7 @@ OutputFormat = StrEnum("OutputFormat", ["CSV", "PARQUET", "ARROW", "JSONL"])
 Precision = StrEnum("Precision", ["MIXED", "FLOAT32", "FLOAT64"])
 
 
-def option(panel: str, *names: str, help: str, **kwargs: Any) -> Any:
-    """An option in a panel of the help page."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, **kwargs)
-
-
-data, model, evaluation, output = (
-    partial(option, panel) for panel in ("Data", "Model", "Evaluation", "Output")
-)
-rejection = partial(option, "Rejection")
-column, share = partial(data, metavar="COLUMN"), {"metavar": "SHARE", "min": 0, "max": 1}
+column, share = partial(typer.Option, metavar="COLUMN"), {"metavar": "SHARE", "min": 0, "max": 1}
 
 
 def given(metavar: str, help: str) -> Any:
@@ -299,34 +311,33 @@ def given(metavar: str, help: str) -> Any:
 
 
 Data = Annotated[
-    str, given("DATA", "CSV, Parquet or Arrow (Feather): a file, a folder of them, or - for stdin.")
+    str, given("DATA", "CSV, Parquet, Arrow or Excel: a file, a folder of them, or -.")
 ]
 ModelPath = Annotated[str, given("MODEL", "A model file that `kernelpool fit` wrote.")]
 Target = Annotated[
     str | None,
     column("--target", "-t", help="Column that holds the classes; the one of fit unless given."),
 ]
-TEXT = (
-    "How text files are written: decimal=, or encoding=NAME, delimiter=CHARACTER, missing=WORD, "
-    "header=no (repeatable)."
-)
-Text = Annotated[list[str] | None, data("--text", metavar="NAME=VALUE", help=TEXT)]
+TEXT = "Text files: decimal=, encoding=NAME delimiter=C missing=WORD header=no (repeatable)."
+Text = Annotated[list[str] | None, typer.Option("--text", metavar="NAME=VALUE", help=TEXT)]
 Confidence = Annotated[
     float,
-    evaluation(
+    typer.Option(
         "--confidence", metavar="SHARE", help="Confidence of intervals.", min=0.5, max=0.999999
     ),
 ]
-Reject = Annotated[bool, rejection("--reject", help="Reject rows that are ambiguous or novel.")]
-AMBIGUITY = "Largest probability of an error to accept. [default with --reject: 0.2]"
-Ambiguity = Annotated[float | None, rejection("--ambiguity", help=AMBIGUITY, **share)]
-NOVELTY = "Share of ordinary rows that may be called novel. [default with --reject: 0.01]"
-Novelty = Annotated[float | None, rejection("--novelty", help=NOVELTY, **share)]
-KEEP = "Show this column of DATA, such as an identifier, beside the numbers of rows (repeatable)."
+Reject = Annotated[bool, typer.Option("--reject", help="Reject rows that are ambiguous or novel.")]
+AMBIGUITY = "Probability of an error to accept. [--reject: 0.2]"
+Ambiguity = Annotated[float | None, typer.Option("--ambiguity", help=AMBIGUITY, **share)]
+NOVELTY = "Ordinary rows to call novel. [--reject: 0.01]"
+Novelty = Annotated[float | None, typer.Option("--novelty", help=NOVELTY, **share)]
+KEEP = "Identify rows by this column as well (repeatable)."
 Keep = Annotated[list[str] | None, column("--keep", help=KEEP)]
-Force = Annotated[bool, output("--force", "-f", help="Replace files that exist.")]
-Json = Annotated[bool, output("--json", help="Print one JSON object instead of text.")]
-Quiet = Annotated[bool, output("--quiet", "-q", help="Print nothing but results and warnings.")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but results and warnings.")
+]
 
 
 def text_style(given: Sequence[str] | None) -> Any:

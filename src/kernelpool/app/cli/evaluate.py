@@ -10,7 +10,6 @@ import numpy as np
 import typer
 
 from ...inspection import (
-    DECISIONS,
     DriftReference,
     Metrics,
     ModelComparison,
@@ -37,9 +36,9 @@ def evaluate(
     text: o.Text = None,
     confidence: o.Confidence = 0.95,
     at_most: Annotated[
-        float | None, o.evaluation("--at-most", metavar="ERROR", help=AT_MOST, min=0, max=1)
+        float | None, typer.Option("--at-most", metavar="ERROR", help=AT_MOST, min=0, max=1)
     ] = None,
-    tried: Annotated[int | None, o.evaluation("--tried", metavar="N", help=TRIED, min=1)] = None,
+    tried: Annotated[int | None, typer.Option("--tried", metavar="N", help=TRIED, min=1)] = None,
     reject: o.Reject = False,
     ambiguity: o.Ambiguity = None,
     novelty: o.Novelty = None,
@@ -69,7 +68,8 @@ def evaluate(
     for one, (metrics, _) in zip(loaded, found, strict=True):
         counts = int(metrics.n_errors), int(metrics.n_rows)
         bound = bounds.binomial_upper(*counts, alpha, n_tried=tried or len(loaded))
-        records.append({"model": one.path, "certified": bound, **_record(metrics, one, alpha)})
+        names = {"model": one.path, "classes": one.classes.tolist()}
+        records.append({**names, "certified": bound, **metrics.to_dict(alpha)})
     if len(loaded) == 1:
         _print(found[0][0], records[0], screen)
     else:
@@ -103,38 +103,16 @@ def _evaluated(
     return metrics, kept
 
 
-def _record(metrics: Metrics, loaded: LoadedModel, alpha: float) -> dict[str, Any]:
-    """All figures of a model."""
-    accepted = metrics.accepted(alpha)
-    return {
-        **metrics.rate(alpha).to_dict(),
-        "log_loss": metrics.log_loss,
-        "brier": metrics.brier,
-        "calibration_error": metrics.calibration_error,
-        "calibration": metrics.calibration(),
-        "classes": loaded.classes.tolist(),
-        "confusion": metrics.confusion.tolist(),
-        "unlabeled": int(metrics.n_unlabeled),
-        "decisions": dict(zip(DECISIONS, metrics.decisions[:, 0].tolist(), strict=True)),
-        "accepted": None if accepted is None else accepted.to_dict(),
-    }
-
-
 def _print(metrics: Metrics, record: dict[str, Any], screen: Screen) -> None:
     """The figures of one model, for people."""
     alpha = 1 - record["confidence"]
     bound = f"at most {percent(record['certified'])} of new rows are misclassified"
-    lines = {
-        "Error": f"{metrics.rate(alpha)}; {o.baseline(metrics)}",
-        "Certified": f"with {100 * record['confidence']:g} % confidence {bound}",
-        "Log-loss": f"{metrics.log_loss:.4f} (Brier score {metrics.brier:.4f})",
-        "Calibration": f"probabilities are off by {percent(metrics.calibration_error)} on average",
-    }
+    lines = o.figures(metrics, record["classes"], alpha)
+    lines["Certified"] = f"with {100 * record['confidence']:g} % confidence {bound}"
     if metrics.decisions[1:].any():
         counts = ", ".join(f"{name} {n:,}" for name, n in record["decisions"].items())
         lines["Decisions"] = f"{counts}; error of accepted rows {metrics.accepted(alpha)}"
-    for name, text in lines.items():
-        screen.result(f"{name + ':':13} {text}")
+    screen.lines(lines)
     screen.table(
         "Calibration: rows by the probability of their label",
         ["from", "rows", "probability", "correct"],
@@ -182,7 +160,7 @@ def check(
     data: o.Data,
     text: o.Text = None,
     alarm: Annotated[
-        float | None, o.evaluation("--alarm", metavar="P", min=0, max=1, help=ALARM)
+        float | None, typer.Option("--alarm", metavar="P", min=0, max=1, help=ALARM)
     ] = None,
     confidence: o.Confidence = 0.95,
     as_json: o.Json = False,
@@ -233,7 +211,7 @@ def report(
     keep: o.Keep = None,
     text: o.Text = None,
     output: Annotated[
-        str, o.output("--output", "-o", help="File to write.", metavar="FILE")
+        str, typer.Option("--output", "-o", help="File to write.", metavar="FILE")
     ] = "report.html",
     force: o.Force = False,
     as_json: o.Json = False,

@@ -55,20 +55,22 @@ MODELS: dict[str, Callable[..., Any]] = {
 }
 MODEL = f"One of {', '.join(MODELS)}."
 TARGET = "Column that holds the classes."
-SET = (
-    "A parameter of the estimator, such as --set members=fast (repeatable); --set help lists them."
-)
-OUTPUT = "Model file to write; the name of DATA with the ending .safetensors unless given."
-COLUMNS = "What a column holds, number or category, where it was taken for the other (repeatable)."
+SET = "A parameter of the model; --set help lists them (repeatable)."
+OUTPUT = "Model file; the name of DATA with .safetensors unless given."
+TIME_LIMIT = "Seconds to fit a pool, 0 for no limit. [default: 60]"
+COLUMNS = "What a column holds: number, category or date (repeatable)."
 
 MOST_CALIBRATION, MOST_WATCHED = 2000, 1000
 """Held-out rows whose scores are kept for sets of classes; features that are watched for drift."""
 
-NOT_SETTABLE = ("callback", "verbose", "random_state", "members")
+NOT_SETTABLE = ("callback", "verbose", "random_state", "time_limit")
 """Parameters that are objects, or set by options of their own."""
 
 LOWEST = 1000
 """Held-out densities that are kept, the lowest: thresholds of novelty are among them."""
+
+NOT_RECORDED = ("calibration", "confusion", "unlabeled", "decisions", "accepted")
+"""Metrics that the model file does not record."""
 
 NOT_MODELS = (*SUFFIXES, ".pkl", ".pickle", ".joblib", ".onnx", ".html", ".json", ".jsonl", ".xlsx")
 """Endings of files that a model file is not."""
@@ -82,30 +84,37 @@ def fit(
     ] = None,
     keep: o.Keep = None,
     columns: Annotated[
-        list[str] | None, o.data("--columns", metavar="COLUMN=KIND", help=COLUMNS)
+        list[str] | None, typer.Option("--columns", metavar="COLUMN=KIND", help=COLUMNS)
     ] = None,
     unlabeled: Annotated[
-        o.Unlabeled, o.data("--unlabeled", help="What becomes of rows without a class.")
+        o.Unlabeled, typer.Option("--unlabeled", help="What becomes of rows without a class.")
     ] = o.Unlabeled.REFUSE,
     text: o.Text = None,
-    model: Annotated[str | None, o.model("--model", "-m", metavar="NAME", help=MODEL)] = None,
-    setting: Annotated[list[str] | None, o.model("--set", metavar="NAME=VALUE", help=SET)] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help=MODEL)] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SET)
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", metavar="SECONDS", help=TIME_LIMIT, min=0)
+    ] = None,
     seed: Annotated[
-        int, o.model("--seed", metavar="N", help="Seed of the fit.", min=0, max=2**32 - 1)
+        int, typer.Option("--seed", metavar="N", help="Seed of the fit.", min=0, max=2**32 - 1)
     ] = 0,
     holdout: Annotated[
         float,
-        o.evaluation(
+        typer.Option(
             "--holdout", metavar="SHARE", min=0, max=0.5, help="Rows held out; 0 for none."
         ),
     ] = 0.2,
     cv: Annotated[
         int | None,
-        o.evaluation("--cv", metavar="N", min=2, help="Evaluate by N folds, and fit to all rows."),
+        typer.Option("--cv", metavar="N", min=2, help="Evaluate by N folds, and fit to all rows."),
     ] = None,
-    output: Annotated[str | None, o.output("--output", "-o", metavar="FILE", help=OUTPUT)] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help=OUTPUT)
+    ] = None,
     report: Annotated[
-        str | None, o.output("--report", metavar="FILE", help="Write a report (HTML) as well.")
+        str | None, typer.Option("--report", metavar="FILE", help="Write a report (HTML) as well.")
     ] = None,
     force: o.Force = False,
     as_json: o.Json = False,
@@ -113,15 +122,17 @@ def fit(
 ) -> None:
     """Fit a model to a table and write it to a file.
 
-    Unless --model names another, the model is a pool: several kernel networks, weighted by their
-    predictions of rows that they were not fitted to. A fifth of the rows is held out first; the
-    error is measured on them, and the saved model is the one that was evaluated. With Ctrl-C the
-    fit stops, and what has been reached can be kept.
+    The model is a pool of kernel networks unless --model names another. A fifth of the rows is held
+    out, and the error is measured on them. Ctrl-C ends the fit, and keeps what has been reached.
 
     Example: kernelpool fit irises.csv --target species -o irises.safetensors --report irises.html
     """
     screen, kinds, style = Screen(as_json, quiet), column_kinds(columns or []), o.text_style(text)
     estimator = make_estimator(model or POOL, setting or [], seed)  # before data are read
+    if isinstance(estimator, PooledClassifier):
+        estimator.set_params(time_limit=(60.0 if time_limit is None else time_limit) or None)
+    elif time_limit is not None:
+        raise CommandError(Exit.USAGE, "--time-limit is for --model pool alone.")
     path = _model_path(data, output, report)
     check_free(path, force)
     if report is not None:
@@ -148,12 +159,16 @@ def fit(
     if job.interrupted:
         path = _offered(job, path, screen)
     path = _saved(job, path, force, screen)
-    screen.result(shown(describe(job.model).sentence, 2000))
-    error = "not measured (no rows were held out)."
+    lines = {"Error": "not measured: no rows were held out"}
     if job.metrics is not None:
-        error = f"{job.metrics.rate(0.05)} by {job.evaluated_by}; {o.baseline(job.metrics)}"
-    screen.result(f"Error: {error}")
-    screen.result(f"Model: {shown(path, 400)}")
+        lines = o.figures(job.metrics, job.classes.tolist(), 0.05)
+        lines["Measured on"] = str(job.evaluated_by)
+    lines["Model"] = shown(path, 400)
+    lines["Next"] = f"kernelpool predict {shown(shlex.quote(path), 400)} NEW_ROWS --reject"
+    if "Rare classes" in lines and "class_prior" in settings_of(job.model):
+        lines["Rare classes"] += ". --set class_prior=balanced finds more of them"
+    screen.lines(lines)
+    screen.result(shown(describe(job.model).sentence, 2000))
     if report is not None:
         fitted = np.setdiff1d(np.arange(len(job.rows.y)), [] if job.test is None else job.test)
         parts = {"fitted": fitted, "new": job.test}
@@ -209,8 +224,10 @@ def _describe(rows: Rows, screen: Screen) -> None:
         for name, kind in rows.kinds.items()
         if kind == CATEGORY
     ]
-    if levels:
-        screen.say(f"Categorical: {_some(levels)}. --columns corrects it.")
+    numbers = [quoted(name) for name, kind in rows.kinds.items() if kind != CATEGORY]
+    for title, names in (("Numbers", numbers), ("Categories", levels)):
+        if names:
+            screen.say(f"{title}: {_some(names)}")
     missing = Counter({name: column.null_count for name, column in columns.items()})
     if missing.total():
         cells = [f"{quoted(name)} {n:,}" for name, n in missing.most_common() if n]
@@ -298,7 +315,7 @@ class FitJob:
         """With a progress bar; what goes wrong is reported as the command line does."""
         name, parameters = type(model).__name__, model.get_params(deep=False)
         with (
-            self.screen.working(title),
+            self.screen.working(title, parameters.get("time_limit")),
             warnings.catch_warnings(record=True) as caught,
         ):
             warnings.simplefilter("always")
@@ -372,7 +389,9 @@ class FitJob:
 
     def record(self) -> dict[str, Any]:
         """For programs."""
-        members = None
+        members, found = None, None
+        if self.metrics is not None:
+            found = {k: v for k, v in self.metrics.to_dict(0.05).items() if k not in NOT_RECORDED}
         if isinstance(self.model, PooledClassifier):
             pairs = zip(self.model.members_, self.model.weights_.tolist(), strict=True)
             members = [{"name": name, "weight": weight} for name, weight in pairs]
@@ -384,8 +403,7 @@ class FitJob:
             "n_features": len(self.rows.kinds),
             "classes": self.classes,
             "evaluated_by": self.evaluated_by,
-            "held_out": None if self.metrics is None else self.metrics.rate(0.05).to_dict(),
-            "log_loss": None if self.metrics is None else self.metrics.log_loss,
+            "held_out": found,
             "seconds": round(self.seconds, 3),
             "interrupted": self.interrupted,
             "warnings": self.warnings,
@@ -405,14 +423,11 @@ class FitJob:
 
 
 def _watch_pool(screen: Screen) -> Callable[[Any], None]:
-    """A line for every member that was tried, and what is left."""
+    """The network that is tried, and how many are left."""
 
     def watch(info: Any) -> None:
-        loss = f"log-loss {info.loss:.4f}, " if np.isfinite(info.loss) else ""
-        pool = f"; pool {info.pool_loss:.4f}" if info.outcome == "kept" else ""
-        outcome = f"{loss}{info.outcome}, {info.seconds:.1f} s{pool}"
-        screen.say(f"{screen.title} {info.name}: {outcome}; {len(info.left) or 'none'} left")
-        screen.note = ", ".join(info.left[:1])
+        screen.note = f"{plural(len(info.left), 'network')} left"
+        screen.note += f", now {info.left[0]}" if info.left else ""
 
     return watch
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from ... import RejectClassifier, load, to_onnx
 from ...errors import KernelpoolError, TableError
@@ -317,9 +318,10 @@ def info(model: o.ModelPath, as_json: o.Json = False) -> None:
 
 def export(
     model: o.ModelPath,
-    output: Annotated[str | None, o.output("--output", "-o", help=ONNX, metavar="FILE")] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", help=ONNX, metavar="FILE")] = None,
     precision: Annotated[
-        o.Precision, o.output("--precision", help="mixed is float32 outside and float64 inside.")
+        o.Precision,
+        typer.Option("--precision", help="mixed is float32 outside and float64 inside."),
     ] = o.Precision.MIXED,
     force: o.Force = False,
     as_json: o.Json = False,

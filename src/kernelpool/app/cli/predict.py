@@ -6,22 +6,26 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from ... import ConformalClassifier
 from ...errors import KernelpoolError
 from ...inspection import DECISIONS, explain, with_class_prior
 from ...text import listed, plural, shown, signed
-from ..readers.files import FORMATS, Batch, Source
+from ..readers.files import FORMATS, Source
 from ..readers.table import check_columns
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free, table_output
 from .model import LoadedModel, load_model
 
-SETS = "Add a column of possible classes that lacks the true one with at most this probability."
-CLASS_PRIOR = "Frequencies of the classes: balanced, or such as sick=0.1,well=0.9."
-KEEP = "Copy this column of DATA, such as an identifier, to the output (repeatable)."
-RAW = "CSV: do not put an apostrophe before cells that a spreadsheet would run."
+SETS = "Add a set of classes that lacks the true one this rarely."
+CLASS_PRIOR = "Class frequencies: balanced, or sick=0.1,well=0.9."
+KEEP = "Copy this column of DATA to the output (repeatable)."
+RAW = "CSV: no apostrophe before what a spreadsheet would run."
 FORMAT = "By the name of the output unless given; csv on stdout."
+AT_A_TIME = 2000
+"""Rows that are predicted, explained and written at a time."""
+
 MOST_PARTS = 3
 """Features that an explanation in a cell names."""
 
@@ -34,21 +38,21 @@ def predict(
     reject: o.Reject = False,
     ambiguity: o.Ambiguity = None,
     novelty: o.Novelty = None,
-    sets: Annotated[float | None, o.rejection("--sets", help=SETS, **o.share)] = None,
+    sets: Annotated[float | None, typer.Option("--sets", help=SETS, **o.share)] = None,
     per_class: Annotated[
-        bool, o.rejection("--per-class", help="Keep the promise of --sets within each class.")
+        bool, typer.Option("--per-class", help="Keep the promise of --sets within each class.")
     ] = False,
     class_prior: Annotated[
-        str | None, o.evaluation("--class-prior", metavar="SHARES", help=CLASS_PRIOR)
+        str | None, typer.Option("--class-prior", metavar="SHARES", help=CLASS_PRIOR)
     ] = None,
     explain: Annotated[
-        bool, o.evaluation("--explain", help="Add the features that count most for the label.")
+        bool, typer.Option("--explain", help="Add the features that count most for the label.")
     ] = False,
     output: Annotated[
-        str, o.output("--output", "-o", metavar="FILE", help="File to write, - for stdout.")
+        str, typer.Option("--output", "-o", metavar="FILE", help="File to write, - for stdout.")
     ] = "-",
-    format: Annotated[o.OutputFormat | None, o.output("--format", help=FORMAT)] = None,
-    raw: Annotated[bool, o.output("--raw", help=RAW)] = False,
+    format: Annotated[o.OutputFormat | None, typer.Option("--format", help=FORMAT)] = None,
+    raw: Annotated[bool, typer.Option("--raw", help=RAW)] = False,
     force: o.Force = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -56,10 +60,8 @@ def predict(
     """Predict the classes of new rows.
 
     Columns are matched by name. The output has a row for each row of DATA: label, a probability for
-    each class, and log_density where the model knows it. With --reject a column decision says
-    accepted, ambiguous or novel, and only accepted rows have a label. Missing cells are integrated
-    out. --sets adds all classes that are possible, none for a row that is like none of them;
-    --explain adds the features that count most for the label.
+    each class, and log_density where the model has one. With --reject a column decision is
+    accepted, ambiguous or novel, and only accepted rows have a label.
 
     Example: kernelpool predict irises.safetensors new.csv -o answers.csv --keep id --reject
     """
@@ -94,15 +96,20 @@ def predict(
         write: Any = None
         for batch, features in loaded.tables(source, screen, "Predicting", skip):
             check_columns(skip, source, "to keep")
-            table = _answers(loaded, features, conformal, explain)
-            labels.update(str(v) for v in table.column("label").to_pylist() if v is not None)
-            if "decision" in table.column_names:
-                decisions.update(table.column("decision").to_pylist())
-            table = _with_copies(table, batch, skip)
-            if write is None:
-                out = table_output(output, str(kind), table.schema, force, raw)
-                write = stack.enter_context(out)
-            write(table)
+            for at in range(0, len(features), AT_A_TIME):
+                rows = slice(at, at + AT_A_TIME)
+                table = _answers(loaded, features[rows], conformal, explain)
+                labels.update(str(v) for v in table.column("label").to_pylist() if v is not None)
+                if "decision" in table.column_names:
+                    decisions.update(table.column("decision").to_pylist())
+                table = _with_copies(table, batch.rows[rows], skip)
+                if write is None:
+                    out = table_output(output, str(kind), table.schema, force, raw)
+                    write = stack.enter_context(out)
+                write(table)
+                screen.note = plural(
+                    labels.total() + decisions["ambiguous"] + decisions["novel"], "row"
+                )
     counts = {str(name): labels[str(name)] for name in loaded.classes.tolist()}
     n_rows = labels.total() + decisions["ambiguous"] + decisions["novel"]
     parts = [f"{shown(name, 24)} {n:,}" for name, n in list(counts.items())[:8]]
@@ -149,7 +156,7 @@ def _answers(
     return pa.table(columns)
 
 
-def _with_copies(table: Any, batch: Batch, keep: tuple[str, ...]) -> Any:
+def _with_copies(table: Any, rows: Any, keep: tuple[str, ...]) -> Any:
     """The output behind columns of DATA; dictionaries as plain text, in which formulas are
     found.
     """
@@ -162,7 +169,7 @@ def _with_copies(table: Any, batch: Batch, keep: tuple[str, ...]) -> Any:
             f"--keep: the output has columns {listed(clash)} of its own; rename those of DATA.",
         )
     for name in reversed(keep):
-        column = batch.rows.column(name)
+        column = rows.column(name)
         text = pa.types.is_dictionary(column.type) or "string" in str(column.type)
         table = table.add_column(0, name, column.cast(pa.string()) if text else column)
     return table
