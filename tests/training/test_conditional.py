@@ -354,3 +354,22 @@ def test_no_row_is_scored_by_the_step_that_it_selects():
     assert np.mean(chosen) < np.log(2) - 0.01
     assert np.mean(judged) > np.log(2) - 2 * np.std(judged) / np.sqrt(12)
     assert not hasattr(model.fit(x, y), "validation_log_proba_")
+
+
+def test_many_classes_take_fewer_steps(clouds, monkeypatch):
+    (X, y), (X_test, y_test) = clouds
+    calls, gradient = [], SharedKernel.gradient
+    counted = lambda self, *given: calls.append(given) or gradient(self, *given)  # noqa: E731
+    monkeypatch.setattr(SharedKernel, "gradient", counted)
+    settings = {"n_kernels": 4, "covariance_type": "spherical", "random_state": 0}
+    n_calls, losses = [], []
+    monkeypatch.setattr("kernelpool.training.conditional.MOST_AT_START", 1000)  # 100 rows
+    for most in (10**9, 100_000, 0):  # 900 rows, 4 kernels and 2 classes take 7,200 a step
+        monkeypatch.setattr("kernelpool.training.conditional.MOST_IN_CLIMB", most)
+        calls.clear()
+        model = SharedKernelClassifier(**settings).fit(X, y)
+        n_calls.append(len(calls))
+        losses.append(log_loss(y_test, model.predict_proba(X_test)))
+    assert n_calls[0] > n_calls[1] > n_calls[2] == 0
+    em = SharedKernelClassifier(**settings, training="em").fit(X, y)
+    assert losses[0] <= losses[1] < losses[2] < log_loss(y_test, em.predict_proba(X_test))

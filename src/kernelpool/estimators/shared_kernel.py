@@ -143,7 +143,10 @@ class SharedKernelClassifier(  # type: ignore[misc]
         held-out rows is least. Probabilities and labels then come from these (`discriminative_`);
         `log_density`, `score_samples`, `kernel_posterior` and `sample` still come from the EM
         network. A :class:`~kernelpool.Training` says more. More than 20,000 rows train one
-        conditional network and stay where they live; about 10,000 are held out.
+        conditional network and stay where they live; about 10,000 are held out. Where rows times
+        kernels times classes are more than 3 10^7, as with a hundred classes, networks make fewer
+        steps, and from about 3 10^8 on none: they are then the EM networks at the temperature that
+        suits held-out rows.
     empty_kernels : {"move", "drop", "keep"}, default="move"
         What becomes of a kernel that accounts for less than a thousandth of a row when the
         objective has settled: it is moved to the worst modeled row of its class if that raises the

@@ -76,6 +76,11 @@ MAX_ITER = 150
 MOST_PARAMETERS = 500
 """Parameters a row from which on the start is kept: to move so many tells nothing of other rows."""
 
+MOST_AT_START, MOST_IN_CLIMB = 10**8, 4 * 10**9
+"""Products of rows, kernels and classes that a start is chosen with, and that the steps of a climb
+take together: with hundreds of classes there are fewer rows and steps, or no climb at all.
+"""
+
 TOO_FAR = -1e6
 """The objective where there is no network; finite, so that a search can interpolate."""
 
@@ -289,13 +294,18 @@ def _trained(
     held_out = training.other_rows(out.x, out.code, out.weight)
     shrunk = [kernel.shrunk(start.kernels, share / share.sum(), degree) for degree in SHRINKAGES]
     places = [replace(start, kernels=kernels) for kernels in shrunk]
-    tried = np.concatenate([tempered_losses(network, held_out, place) for place in places])
+    n_pairs = start.mixing.size
+    some = slice(None, None, 1 + int(len(out.x) * n_pairs // MOST_AT_START))
+    few = training.other_rows(out.x[some], out.code[some], out.weight[some])
+    tried = np.concatenate([tempered_losses(network, few, place) for place in places])
     # the best start is not always the start of the best way up: from the covariances as they are it
     # goes on further
     begins = sorted({int(np.argmin(tried)), int(np.argmin(tried[: len(BETAS)]))})
     given, n_parameters = settings.training.generative_weight, kernel.n_parameters
     weights = GENERATIVE_WEIGHTS if is_auto(given) else (float(given),)
-    movable = n_parameters(*start.kernels.mean.shape) <= MOST_PARAMETERS * data.n_rows
+    max_iter = min(MAX_ITER, int(MOST_IN_CLIMB // (data.n_rows * n_pairs)))
+    few_parameters = n_parameters(*start.kernels.mean.shape) <= MOST_PARAMETERS * data.n_rows
+    max_iter = max_iter if few_parameters and max_iter >= PATIENCE else 0
     rivals: dict[float, list[float]] = {}
     climbs = []
     for begin, weight in product(begins, weights):
@@ -309,9 +319,7 @@ def _trained(
         def loss(params: Params) -> float:
             return selection.add(log_proba(network, held_out, params))
 
-        climbs.append(
-            _climb(network, first, objective, loss, MAX_ITER if movable else 0, steps, rival)
-        )
+        climbs.append(_climb(network, first, objective, loss, max_iter, steps, rival))
         if climbs[-1][2] is Outcome.INTERRUPTED:
             break
     params, lowest, _ = min(climbs, key=lambda climb: climb[1])
