@@ -84,7 +84,7 @@ def test_settings(run, data):
         (["-m", "shared-kernel", "--set", "max_iters=3"], "did you mean 'max_iter'?"),
         (["--set", "max_iter"], "expected NAME=VALUE"),
         (["--set", "random_state=3"], "Settings of --model pool"),
-        (["--columns", "a=date"], "--columns takes COLUMN=number"),
+        (["--columns", "a=time"], "--columns takes COLUMN=number"),
         (["--text", "decimal=x"], "expected decimal=,"),
         (["--text", "encoding=klingon"], "'encoding=klingon'"),
         (["--holdout", "2"], "--holdout"),
@@ -146,6 +146,14 @@ def test_columns_that_are_left_out_are_named(run):
     assert "Warning: column 'id' is left out: nearly every row has a value of its own" in ran.err
     run("predict", "d.safetensors", "d.csv", "--keep", "id", "-o", "out.csv")
     assert Path("out.csv").read_text().splitlines()[1].startswith("k0,red,")
+
+
+def test_dates_stay_dates_for_new_rows(run):
+    rows = [[f"2020-{1 + i % 12:02}-03", *row] for i, row in enumerate(colors(90))]
+    write_csv("d.csv", ["day", *NAMES], rows)
+    assert "'day' (a date, in days)" in run(*FIT, *QUICK, "--columns", "day=date").err
+    run("predict", "d.safetensors", "d.csv", "-o", "out.csv")
+    assert run("info", "d.safetensors", "--json").json["features"]["day"] == "date"
 
 
 def test_nothing_is_replaced_without_force(run, data):

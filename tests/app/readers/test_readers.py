@@ -7,6 +7,7 @@ import gzip
 import math
 import os
 import string
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from kernelpool.app.readers import files
 from kernelpool.app.readers.files import Source, TextStyle, stem_of
 from kernelpool.app.readers.table import (
     CATEGORY,
+    DATE,
     NUMBER,
     codes_of,
     fingerprint,
@@ -130,6 +132,50 @@ def test_typed_files_folders_and_pipes_hold_the_same_rows(d):
         Path("pipe").unlink()
 
 
+def test_workbooks_hold_the_same_rows(d, monkeypatch):
+    openpyxl = pytest.importorskip(
+        "openpyxl", reason="Excel needs openpyxl: pip install '.[excel]'"
+    )
+    book, days = openpyxl.Workbook(), [datetime.datetime(2020, 1, 1 + i % 28) for i in range(90)]
+    sheet = book.active
+    sheet.append([*NAMES, "day", None])
+    sheet.append([None])
+    for (a, b, color), day in zip(ROWS, days, strict=True):
+        sheet.append([float(a), float(b), color, day])
+    book.save("d.xlsx")
+    rows = read("d.xlsx")
+    assert same(rows)
+    assert rows.left_out["day"] == "it holds dates such as '2020-01-01', '2020-01-02'"
+    assert stem_of("d.xlsx") == "d"
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(TableError, match=r"need openpyxl\. pip install '\.\[excel\]'"):
+        read("d.xlsx")
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%Y-%m-%dT%H:%M:%S", "typed", "stamps"])
+def test_dates_become_days_when_asked(d, form):
+    given = [datetime.datetime(2019, 12, 30) + datetime.timedelta(days=i) for i in range(90)]
+    days = [(day - datetime.datetime(1970, 1, 1)).days for day in given]
+    if form in ("typed", "stamps"):
+        kind = pa.date32() if form == "typed" else pa.timestamp("ns")
+        whole = table(when=pa.array([None, *given[1:]], kind))
+    else:
+        whole = table(when=["", *(day.strftime(form) for day in given[1:])])
+    pq.write_table(whole, "d.parquet")
+    rows = read("d.parquet", kinds={"when": DATE})
+    assert rows.kinds["when"] == DATE
+    assert rows.table.column("when").to_pylist() == [None, *days[1:]]
+    (batch,) = Source("d.parquet").batches()
+    found, unreadable = table_of(batch, {"when": DATE}, TextStyle())
+    assert found.column("when").to_pylist() == [None, *days[1:]]
+    assert unreadable == {}
+    pq.write_table(table(when=["1/2/2020", "2020-01-02"] * 45), "d.parquet")
+    with pytest.raises(
+        TableError, match=r"Not a number or date: .*row 1, column 'when': '1/2/2020'"
+    ):
+        read("d.parquet", kinds={"when": DATE})
+
+
 cell = st.text(string.printable + "éß數", max_size=8)
 
 
@@ -209,7 +255,7 @@ def test_small_blocks_change_nothing_but_the_batches(d, monkeypatch):
         (b"PAR1 but not really", "d.csv"),
         (b"ARROW1 but not really", "d.csv"),
         (b"\x1f\x8b but not really", "d.csv"),
-        (b"PK\x03\x04", "an Excel workbook"),
+        (b"PK\x03\x04", "no Excel workbook that can be read (BadZipFile)"),
         (b"\x80\x04\x95", "a Python pickle"),
         (b'[{"a": 1}]', "this is JSON"),
         (b"<!DOCTYPE html>", "this is HTML"),

@@ -34,7 +34,7 @@ from ... import (
 from ...inspection import DriftReference, Metrics, describe, hold_out, row_keys, stratified_folds
 from ...text import did_you_mean, percent, plain, plural, quoted, shown
 from ..readers.files import SUFFIXES, Source, stem_of
-from ..readers.table import CATEGORY, NUMBER, Rows, fingerprint, read_rows
+from ..readers.table import CATEGORY, DATE, KINDS, Rows, fingerprint, read_rows
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free, placed
 
@@ -72,7 +72,7 @@ LOWEST = 1000
 NOT_RECORDED = ("calibration", "confusion", "unlabeled", "decisions", "accepted")
 """Metrics that the model file does not record."""
 
-NOT_MODELS = (*SUFFIXES, ".pkl", ".pickle", ".joblib", ".onnx", ".html", ".json", ".jsonl", ".xlsx")
+NOT_MODELS = (*SUFFIXES, ".pkl", ".pickle", ".joblib", ".onnx", ".html", ".json", ".jsonl")
 """Endings of files that a model file is not."""
 
 
@@ -183,12 +183,11 @@ def column_kinds(given: Sequence[str]) -> dict[str, str]:
     found = {}
     for text in given:
         name, _, kind = text.rpartition("=")
-        if not name or kind not in (NUMBER, CATEGORY):
+        if not name or kind not in KINDS:
             raise CommandError(
                 Exit.USAGE,
-                f"--columns takes COLUMN=number or COLUMN=category, such as --columns "
-                f"zip=category; "
-                f"got {quoted(text)}.",
+                f"--columns takes COLUMN=number, COLUMN=category or COLUMN=date, such as --columns "
+                f"zip=category; got {quoted(text)}.",
             )
         found[name] = kind
     return found
@@ -224,7 +223,11 @@ def _describe(rows: Rows, screen: Screen) -> None:
         for name, kind in rows.kinds.items()
         if kind == CATEGORY
     ]
-    numbers = [quoted(name) for name, kind in rows.kinds.items() if kind != CATEGORY]
+    numbers = [
+        quoted(name) + " (a date, in days)" * (kind == DATE)
+        for name, kind in rows.kinds.items()
+        if kind != CATEGORY
+    ]
     for title, names in (("Numbers", numbers), ("Categories", levels)):
         if names:
             screen.say(f"{title}: {_some(names)}")
@@ -416,6 +419,7 @@ class FitJob:
             "command": self.command,
             "source": self.rows.source,
             "target": self.rows.target,
+            "dates": [name for name, kind in self.rows.kinds.items() if kind == DATE],
             "seed": self.seed,
             "fingerprint": fingerprint(self.rows.table),
             **self.recorded,

@@ -21,6 +21,7 @@ from ..files import read_header
 from ..readers.files import Batch, Source, stem_of
 from ..readers.table import (
     CATEGORY,
+    DATE,
     NUMBER,
     Rows,
     check_columns,
@@ -259,12 +260,12 @@ def load_model(path: str, screen: Screen) -> LoadedModel:
         )
     summary = header.get("summary") or {}
     if not isinstance(model, RejectClassifier):
-        return LoadedModel(model, path, summary, _kinds(model), model)
+        return LoadedModel(model, path, summary, _kinds(model, summary), model)
     inner, thresholds = model.estimator_, (model.ambiguity_threshold_, model.novelty_threshold_)
-    return LoadedModel(inner, path, summary, _kinds(inner), model, *thresholds)
+    return LoadedModel(inner, path, summary, _kinds(inner, summary), model, *thresholds)
 
 
-def _kinds(model: Any) -> dict[str, str] | None:
+def _kinds(model: Any, summary: dict[str, Any]) -> dict[str, str] | None:
     """The kind of each feature; None where a model was fitted without names."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
@@ -272,7 +273,10 @@ def _kinds(model: Any) -> dict[str, str] | None:
     columns = getattr(model, "columns_", None)
     levels = columns.levels if columns is not None else [0] * len(names)
     kinds = (CATEGORY if n else NUMBER for n in levels)
-    return dict(zip(map(str, names), kinds, strict=True))
+    dates = summary.get("dates")
+    found = {str(name) for name in dates} if isinstance(dates, list) else set()
+    pairs = zip(map(str, names), kinds, strict=True)
+    return {name: DATE if name in found and kind == NUMBER else kind for name, kind in pairs}
 
 
 # -- commands on a file alone ----------------------------------------------------------------------

@@ -1,9 +1,10 @@
 """Files, folders and stdin as batches of columns, and tables that are written.
 
 The first bytes of a file tell its format, not its name: Parquet, Arrow (file or stream, as Feather
-is), or delimited text, which may be compressed. Text is parsed by `pyarrow.csv.open_csv` with every
-column as text: `table` decides what is a number, so that a cell can be named by its row. stdin and
-pipes are copied to a temporary file first, which is read as often as needed.
+is), an Excel workbook, or delimited text, which may be compressed. Text is parsed by
+`pyarrow.csv.open_csv` with every column as text: `table` decides what is a number, so that a cell
+can be named by its row. stdin and pipes are copied to a temporary file first, which is read as often
+as needed.
 
 Spreadsheets run cells that begin like a formula. So in CSV that is written, text that begins with
 `=`, `@`, a tab or a line end, or with `+` or `-` and is no number, gets an apostrophe in front
@@ -25,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,11 +36,21 @@ import numpy as np
 from ...errors import TableError
 from ...text import listed, plain, plural, quoted, shown
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
+SUFFIXES = (
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".parquet",
+    ".pq",
+    ".arrow",
+    ".arrows",
+    ".feather",
+    ".ipc",
+    ".xlsx",
+)
 COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 ENDINGS = (".gz", ".bz2", ".zst")
 NOT_TABLES = {
-    rb"PK\x03\x04": "an Excel workbook (.xlsx) or another zip archive",
     rb"\xd0\xcf\x11\xe0": "an Excel workbook (.xls) or another Office file",
     rb"\x80[\x02-\x05]": "a Python pickle",
     rb"\x93NUMPY": "a NumPy array",
@@ -225,6 +237,8 @@ def _opened(
     if head[:4] == b"\xff\xff\xff\xff":
         stream = pa.ipc.open_stream(stack.enter_context(pa.OSFile(path)))
         return stream.schema.names, stream, True
+    if head[:4] == b"PK\x03\x04":
+        return (*_workbook(path, name), False)
     kind = next((kind for magic, kind in NOT_TABLES.items() if re.match(magic, head[:1000])), None)
     if kind is not None:
         raise TableError(
@@ -232,6 +246,36 @@ def _opened(
             "Save the table as CSV, Parquet or Arrow (Feather version 2).",
         )
     return (*_text(path, name, head, style, stack), False)
+
+
+def _workbook(path: str, name: str) -> tuple[list[str], Iterator[Any]]:
+    """The first sheet of an Excel workbook; its cells become text, as those of text files are."""
+    import pyarrow as pa
+
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        advice = "pip install '.[excel]' in kernelpool's folder, or save the table as CSV."
+        raise TableError(f"{name}: Excel workbooks need openpyxl.", advice) from None
+    try:
+        with open(path, "rb") as file:
+            sheet = load_workbook(file, read_only=True, data_only=True).worksheets[0]
+            rows = [[_cell(c) for c in row] for row in sheet.iter_rows(values_only=True)]
+    except Exception as error:  # whatever openpyxl raises of a damaged file
+        what = f"no Excel workbook that can be read ({type(error).__name__})"
+        raise TableError(f"{name}: {what}.", "Save the table as CSV.") from None
+    names, *rows = [row for row in rows if any(row)] or [[]]
+    while names and not names[-1]:
+        names.pop()
+    cells = [pa.array([row[i] for row in rows], pa.string()) for i in range(len(names))]
+    keys = [str(i) for i in range(len(names))]
+    return names, iter([pa.record_batch(cells, names=keys)] if rows else [])
+
+
+def _cell(value: Any) -> str:
+    """A cell of a workbook as text; a date without a time is a day."""
+    text = "" if value is None else str(value).strip()
+    return text.removesuffix(" 00:00:00") if isinstance(value, datetime) else text
 
 
 # -- delimited text --------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from ...tables.columns import FEW, teaches_nothing
 from ...text import did_you_mean, is_missing, listed, plural, quoted, shown
 from .files import Batch, Source, TextStyle, is_number
 
-NUMBER, CATEGORY = "number", "category"
+NUMBER, CATEGORY, DATE = KINDS = "number", "category", "date"
+"""Kinds of columns; models take dates as numbers, days since 1970."""
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
 """What text files write for a missing number."""
 
@@ -36,6 +37,9 @@ ODD_CELLS = {
     r"[+-]?[\d.,]+\s*%": ("a percentage", DIGITS),
 }
 """Patterns of cells in a column of numbers that are none: what they look like, and what to do."""
+
+DATES = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%d.%m.%Y")
+"""How dates are written in text."""
 
 LABELS: dict[str, Callable[[str], Any]] = {
     r"-?(0|[1-9][0-9]{0,17})": int,
@@ -103,17 +107,35 @@ def as_text(column: Any) -> Any:
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
 
 
-def numbers(column: Any, style: TextStyle) -> tuple[np.ndarray, np.ndarray]:
+def days(column: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Dates as days since 1970, NaN where one is missing; and where a cell is no date, (n,) both."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_temporal(column.type):
+        text = pc.replace_substring_regex(as_text(column), r"^(\S{10})T", r"\1 ")
+        found = (pc.strptime(text, format=f, unit="s", error_is_null=True) for f in DATES)
+        column, given = pc.coalesce(*found), text.is_valid()
+    else:
+        given = column.is_valid()
+    seconds = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
+    x = seconds.cast(pa.float64()).to_numpy(zero_copy_only=False) / 86400
+    return x, given.to_numpy(zero_copy_only=False) & np.isnan(x)
+
+
+def numbers(column: Any, style: TextStyle, kind: str) -> tuple[np.ndarray, np.ndarray]:
     """Cells as float64, NaN where one is missing; and where a cell is no finite number, (n,)
     both.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind, bad = column.type, np.zeros(len(column), bool)
-    if pa.types.is_boolean(kind):
+    if kind == DATE:
+        return days(column)
+    bad = np.zeros(len(column), bool)
+    if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
-    elif kind_of(kind) == CATEGORY:
+    elif kind_of(column.type) == CATEGORY:
         text = pc.utf8_trim_whitespace(column.cast(pa.string()))
         missing = pc.is_in(text, value_set=pa.array([*MISSING, *style.missing]))
         text = pc.if_else(missing, pa.scalar(None, pa.string()), text)
@@ -159,9 +181,9 @@ def table_of(
         if kind == CATEGORY:
             columns.append(as_text(column))
             continue
-        if kind_of(column.type) is None:
+        if kind_of(column.type) is None and kind != DATE:
             raise TableError(f"{batch.file}, column {quoted(name)}: {column.type} are no numbers.")
-        x, bad = numbers(column, style)
+        x, bad = numbers(column, style, kind)
         if bad.any():
             unreadable[name] = int(bad.sum())
             if np.isnan(x).all():
@@ -361,8 +383,8 @@ def features_of(
             left_out[name] = "it holds dates or times"
             continue
         parts = [batch.rows.column(name) for batch in batches]
-        if kind == NUMBER:
-            cells, bad = zip(*(numbers(part, style) for part in parts), strict=True)
+        if kind != CATEGORY:
+            cells, bad = zip(*(numbers(part, style, kind) for part in parts), strict=True)
             first = next((i for i, where in enumerate(bad) if where.any()), None)
             column = pa.array(np.concatenate(cells), from_pandas=True)
             if first is not None:
@@ -436,7 +458,7 @@ def _not_numbers(odd: Mapping[str, tuple[str, Any]]) -> TableError:
         advice.append(remedy or "Take a column for categories with --columns COLUMN=category.")
     rest = f"; and {plural(len(odd) - 8, 'other column')}" * (len(odd) > 8)
     return TableError(
-        f"Not a number: {'; '.join(cells[:8])}{rest}.",
+        f"Not a number or date: {'; '.join(cells[:8])}{rest}.",
         " ".join(dict.fromkeys(advice)),
         not_numbers=list(odd),
     )
