@@ -78,6 +78,36 @@ def test_error_confusion_and_losses_are_scipys_and_scikit_learns(page, fitted, c
     assert float(loss) == pytest.approx(log_loss(y, probability), rel=5e-3)
 
 
+def test_the_answer_comes_first_and_what_the_model_is_made_of_last(customers_page, customers):
+    model, X, y = customers
+    order = [
+        "quality",
+        "unsure",
+        "explore",
+        "importance",
+        "kernels",
+        "outliers",
+        "drift",
+        "data",
+        "training",
+        "code",
+    ]
+    assert [a["id"] for tag, a in customers_page.tags if tag == "section"] == order
+    usual = max((y[300:] == label).mean() for label in model.classes_)
+    assert f"the most frequent class, would err on {percent(1 - usual)}" in customers_page.text
+    margin = np.abs(np.diff(model.predict_proba(X[300:])))[:, 0]
+    rows = customers_page.table("unsure-table")
+    assert column(rows, 0, sort=False) == [str(300 + i) for i in np.argsort(margin)[:8]]
+
+
+def test_ten_kernels_are_listed_and_the_rest_folded(report, clouds):
+    model = SharedKernelClassifier.prbf(14, random_state=0, tol=0.1, max_iter=5).fit(*clouds[:2])
+    page = report(model, *clouds, facts={"Rows": "clouds.csv"})
+    assert [len(page.table(name)) for name in ("kernel-table", "more-kernels")] == [10, 4]
+    assert "4 more kernels" in page.text
+    assert page.text.startswith("clouds.csv")
+
+
 def test_a_rejecting_classifier_is_evaluated_by_what_it_accepts(report, rejecting, clouds):
     model, X, y = rejecting
     page = report(model, *clouds[:2], X, y, charts=True)

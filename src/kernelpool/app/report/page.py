@@ -69,7 +69,7 @@ MOST_EXPLORED, MOST_COMPARED, MOST_PRIORS = 800, 5000, 30
 """Rows for the explorer, rows for drift and priors, and classes of which priors are estimated."""
 MOST_WATCHED, MOST_FEATURES, MOST_ASKED = 1000, 100, 6000
 """Features that are compared, features that are left out one by one, and rows in which one is."""
-MOST_KERNELS, MOST_COLUMNS, MOST_TRAITS, N_OUTLIERS = 40, 6, 5, 8
+MOST_KERNELS, MOST_COLUMNS, MOST_TRAITS, N_OUTLIERS, N_UNSURE = 40, 6, 5, 8, 8
 MOST_IN_MATRIX = 12
 """Classes of a confusion matrix."""
 N_DRAWN, ONE_IN, MOST_PATTERNS = 5000, 100, 20
@@ -126,7 +126,7 @@ def write_report(
         Names of the rows, such as numbers or identifiers; None takes the index of a data frame, or
         counts from 0.
     title : str, default=None
-        Title; None takes the name of the class of the model.
+        Title; None takes the name of the file in `facts["Rows"]`.
     facts : dict of str to value, default=None
         What else is known of the training, such as {"Rows": "irises.csv", "Target": "species"}.
     command : str, default=None
@@ -161,7 +161,7 @@ def write_report(
     rejecting = (part for part in inside.wrappers if isinstance(part, RejectClassifier))
     reject = next(rejecting, None)
     page = {
-        "title": text_of(title) if title is not None else type(inside.model).__name__,
+        "title": text_of(title or (facts or {}).get("Rows") or "A classifier"),
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "sentence": _sentence(inside, reject),
         "names": names,
@@ -254,6 +254,7 @@ def _results(
                 found["importance"] = feature_importance(
                     model, _safe_indexing(test.X, known), labels
                 )
+    found["unsure"] = _unsure(model, rows, names)
     x = [inside.rows(part.X) for part in parts]
     scores = [inside.score(part) for part in x]
     novelty = None if reject is None else reject.novelty_threshold_
@@ -326,6 +327,21 @@ def _evaluation(
             sizes = np.bincount(sets.sum(axis=1)).tolist()
             found["sets"] = {"missed": Rate.of(missed.sum(), len(missed), ALPHA), "sizes": sizes}
     return found
+
+
+def _unsure(model: Any, rows: Part, names: list[str]) -> list[dict[str, Any]]:
+    """The rows whose two most probable classes are closest, the closest first."""
+    probability = np.asarray(model.predict_proba(rows.X), np.float64)
+    order = np.argsort(-probability, axis=1, kind="stable")[:, :2]
+    pair = np.take_along_axis(probability, order, axis=1)  # (n, 2)
+    return [
+        {
+            "id": rows.ids[i],
+            "label": names[rows.y[i]] if rows.y[i] >= 0 else DASH,
+            "classes": [(names[k], p) for k, p in zip(order[i], pair[i], strict=True)],
+        }
+        for i in np.argsort(pair[:, 0] - pair[:, -1], kind="stable")[:N_UNSURE].tolist()
+    ]
 
 
 def _worst_pairs(confusion: np.ndarray, names: list[str]) -> list[tuple[str, str, int]]:
@@ -528,6 +544,8 @@ def explore(
         "kernels": kernels,
         "threshold": threshold,
         "ranges": ranges,
+        "missing": bool(np.isnan(x[:, axes]).any()),
+        "start": [axes.index(i) for i in plots.separating(x, named, axes, 2)] * 2,
         "grid": GRID,
         "regions": _regions(inside, axes, ranges),
     }

@@ -27,7 +27,7 @@ __all__ = [
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
-MOST_KEYS, MOST_PROJECTED, MOST_ROWS, MOST_ELLIPSES = 15, 300, 600, 200
+MOST_KEYS, MOST_PROJECTED, MOST_ROWS, MOST_ELLIPSES = 15, 300, 600, 30
 """Classes in a legend, features that a direction is made of, rows and kernels that are drawn."""
 LINES = ("-", "--", "-.", ":")
 DARK, GRAY, RULE = "#222222", "#6b6b6b", "#dddddd"
@@ -282,7 +282,7 @@ def plot_kernels(
     ax: Any = None,
 ) -> None:
     """Rows and kernels along two axes; a kernel of more features is drawn as its projection. Of many,
-    600 random rows and the 200 greatest kernels are drawn.
+    600 random rows and the 30 greatest kernels are drawn.
 
     Parameters
     ----------

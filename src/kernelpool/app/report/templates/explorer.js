@@ -1,6 +1,6 @@
 // Rows and kernels along two features: hover, arrow keys, kernels to choose, classes to toggle, a threshold of ambiguity.
 (() => {
-  const LEFT = 62, BOTTOM = 46, TOP = 10, RIGHT = 12;
+  const LEFT = 62, BOTTOM = 46, TOP = 10, RIGHT = 12, STRIP = 18;
   const make = (parent, name, attributes, text) => {
     const element = document.createElementNS(parent.namespaceURI, name);
     for (const key in attributes) element.setAttribute(key, attributes[key]);
@@ -37,12 +37,12 @@
       colors = data.colors.map((color, k) => (color === "other" && visible.has(k) && free.length ? free.shift() : color));
       boxes.forEach((box) => { box.parentElement.querySelector(".key").className = "key " + (box.checked ? colors[+box.value] : "other"); });
     };
-    const ground = (a, b, px, py, visible) => {
+    const ground = (a, b, px, py, visible, left, bottom) => {
       if (a === b || !data.regions.length) return;
       const k = data.features.length, low = Math.min(a, b), high = Math.max(a, b);
       const runs = data.regions[low * k - (low * (low + 1)) / 2 + high - low - 1], [across, up] = data.grid;
       const edge = (f, n, i) => data.ranges[f][0] + (i / n) * (data.ranges[f][1] - data.ranges[f][0]);
-      const inX = (v) => Math.max(LEFT, Math.min(W - RIGHT, v)), inY = (v) => Math.max(TOP, Math.min(H - BOTTOM, v));
+      const inX = (v) => Math.max(left, Math.min(W - RIGHT, v)), inY = (v) => Math.max(TOP, Math.min(bottom, v));
       const paint = (row, from, to, label) => {
         const [s0, s1, t0, t1] = [edge(low, across, from), edge(low, across, to), edge(high, up, row), edge(high, up, row + 1)];
         const [x0, x1, y0, y1] = a === low ? [px(s0), px(s1), py(t1), py(t0)] : [px(t0), px(t1), py(s1), py(s0)];
@@ -110,23 +110,29 @@
         return [low - margin, high + margin];
       };
       const [x0, x1] = range(a), [y0, y1] = range(b);
-      const px = (v) => LEFT + ((v - x0) / (x1 - x0)) * (W - LEFT - RIGHT), py = (v) => H - BOTTOM - ((v - y0) / (y1 - y0)) * (H - BOTTOM - TOP);
-      if (ticked("ground")) ground(a, b, px, py, visible);
+      const lacks = (f) => every.some((i) => data.values[i][f] === null);
+      const left = LEFT + (lacks(a) ? STRIP : 0), bottom = H - BOTTOM - (lacks(b) ? STRIP : 0);  // missing values lie in the margin
+      const px = (v) => (v === null ? LEFT + STRIP / 2 : left + ((v - x0) / (x1 - x0)) * (W - left - RIGHT));
+      const py = (v) => (v === null ? H - BOTTOM - STRIP / 2 : bottom - ((v - y0) / (y1 - y0)) * (bottom - TOP));
+      if (left > LEFT) { make(plane, "rect", { x: LEFT, y: TOP, width: STRIP - 3, height: H - BOTTOM - TOP, class: "margin" }); make(plane, "text", { x: LEFT, y: H - BOTTOM + 30, "text-anchor": "start" }, "missing"); }
+      if (bottom < H - BOTTOM) { make(plane, "rect", { x: LEFT, y: bottom + 3, width: W - RIGHT - LEFT, height: STRIP - 3, class: "margin" }); make(plane, "text", { x: LEFT - 6, y: H - BOTTOM - 4, "text-anchor": "end" }, "missing"); }
+      if (ticked("ground")) ground(a, b, px, py, visible, left, bottom);
       const few = (found) => (W < 420 ? found.filter((_, i) => i % 2 === 0) : found);
-      for (const v of few(ticks(x0, x1))) { make(plane, "line", { x1: px(v), x2: px(v), y1: TOP, y2: H - BOTTOM, class: "grid" }); make(plane, "text", { x: px(v), y: H - BOTTOM + 16, "text-anchor": "middle" }, short(v)); }
-      for (const v of ticks(y0, y1)) { make(plane, "line", { x1: LEFT, x2: W - RIGHT, y1: py(v), y2: py(v), class: "grid" }); make(plane, "text", { x: LEFT - 6, y: py(v) + 4, "text-anchor": "end" }, short(v)); }
+      for (const v of few(ticks(x0, x1))) { make(plane, "line", { x1: px(v), x2: px(v), y1: TOP, y2: bottom, class: "grid" }); make(plane, "text", { x: px(v), y: H - BOTTOM + 16, "text-anchor": "middle" }, short(v)); }
+      for (const v of ticks(y0, y1)) { make(plane, "line", { x1: left, x2: W - RIGHT, y1: py(v), y2: py(v), class: "grid" }); make(plane, "text", { x: LEFT - 6, y: py(v) + 4, "text-anchor": "end" }, short(v)); }
       make(plane, "text", { x: (W + LEFT) / 2, y: H - 8, "text-anchor": "middle", class: "axis" }, data.features[a]);
       make(plane, "text", { x: 14, y: (H - BOTTOM) / 2, "text-anchor": "middle", class: "axis", transform: "rotate(-90 14 " + (H - BOTTOM) / 2 + ")" }, data.features[b]);
       let accepted = 0, wrong = 0, labeled = 0;
-      for (const i of inside) {
+      for (const i of every) {
+        const absent = data.values[i][a] === null || data.values[i][b] === null;
         const refused = data.ambiguity[i] > level;
         if (!refused) { accepted++; if (data.true[i] >= 0) { labeled++; if (data.true[i] !== data.named[i]) wrong++; } }
         const faded = chosen >= 0 && data.nearest[i] !== chosen;
-        points[i] = make(plane, "circle", { cx: px(data.values[i][a]), cy: py(data.values[i][b]), r: 3.2, class: "point " + colors[group(i)] + (refused ? " refused" : "") + (faded ? " faded" : "") + (data.true[i] >= 0 && data.true[i] !== data.named[i] ? " wrong" : "") });
+        points[i] = make(plane, "circle", { cx: px(data.values[i][a]), cy: py(data.values[i][b]), r: 3.2, class: "point " + colors[group(i)] + (absent ? " absent" : "") + (refused ? " refused" : "") + (faded ? " faded" : "") + (data.true[i] >= 0 && data.true[i] !== data.named[i] ? " wrong" : "") });
         points[i].addEventListener("mouseenter", () => pick(i));
       }
-      counted.textContent = accepted + " of " + inside.length + " rows accepted (" + percent(inside.length ? accepted / inside.length : 0) + ")" + (labeled ? "; " + percent(wrong / labeled) + " of them wrong" : "") + (every.length > inside.length ? "; " + (every.length - inside.length) + " more are not drawn: a value is missing" : "");
-      const field = make(plane, "svg", { x: LEFT, y: TOP, width: W - LEFT - RIGHT, height: H - BOTTOM - TOP, viewBox: [LEFT, TOP, W - LEFT - RIGHT, H - BOTTOM - TOP].join(" ") });
+      counted.textContent = accepted + " of " + every.length + " rows accepted (" + percent(every.length ? accepted / every.length : 0) + ")" + (labeled ? "; " + percent(wrong / labeled) + " of them wrong" : "") + (every.length > inside.length ? "; in " + (every.length - inside.length) + " a value is missing" : "");
+      const field = make(plane, "svg", { x: left, y: TOP, width: W - left - RIGHT, height: bottom - TOP, viewBox: [left, TOP, W - left - RIGHT, bottom - TOP].join(" ") });
       for (const kernel of ticked("rings") ? data.kernels : data.kernels.filter((k) => k.index === chosen)) {
         const owner = kernel.classes.length ? kernel.classes[0][0] : -1;
         if (owner >= 0 && !visible.has(owner) && chosen !== kernel.index) continue;
