@@ -24,6 +24,16 @@ CASES = [
         r"sharing must have shape \(4, 2\); got \(3, 2\)\.", n_kernels=4, sharing=np.ones((3, 2))
     ),
     refused("sharing leaves class 1 without a kernel", n_kernels=2, sharing=[[1, 0], [1, 0]]),
+    refused(
+        r"n_kernels=1 leaves class 1 .* Use 2 kernels or more, at least one for each",
+        n_kernels=1,
+        sharing=0,
+    ),
+    refused(
+        r"Class 1 has no weight in any row, .* Leave the class out",
+        fit={"sample_weight": Y == 0},
+        sharing=0,
+    ),
     refused("n_kernels.*must be an int in the range", n_kernels=0),
     refused("n_kernels=500 is more than the 200 rows of X. Use at most", n_kernels=500),
     refused("n_kernels has 3 entries for 2 classes", n_kernels=[1, 2, 3]),
