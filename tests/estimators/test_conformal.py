@@ -113,14 +113,15 @@ def test_an_empty_set_means_novel_and_never_ambiguous():
     assert piped.fit(x, y).predict_set([[2.0], [90.0]]).tolist() == [[True, True], [False, False]]
 
 
-def test_a_pool_calibrates_by_its_own_folds():
-    x, y = TRUE.sample(300, random_state=0)
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_pool_calibrates_by_its_own_folds(times):
+    x, y = (np.repeat(a, times, axis=0) for a in TRUE.sample(300, random_state=0))
     pool = PooledClassifier(
         [SharedKernelClassifier.prbf(3, random_state=0)], n_folds=3, random_state=0
     )
     model = ConformalClassifier(pool).fit(x, y)
     (fitted,) = model.estimators_
-    held = fitted.held_out_proba_[np.arange(300), np.searchsorted(fitted.classes_, y)]
+    held = fitted.held_out_proba_[np.arange(len(y)), np.searchsorted(fitted.classes_, y)]
     np.testing.assert_array_equal(np.sort(model.calibration_probability_), np.sort(held))
     assert np.isfinite(model.calibration_density_).all()
     x_new, y_new = TRUE.sample(2000, random_state=1)

@@ -228,3 +228,27 @@ def test_what_the_time_limit_leaves_out_is_named(clouds):
         model = PooledClassifier("fast", time_limit=1e-6, random_state=0).fit(X, y)
     assert model.members_ == ["tied mixture, 1 per class"]
     assert set(model.trials_["outcome"][1:]) == {"not tried: the time was over"}
+
+
+def test_copies_and_weights_of_rows_are_no_evidence():
+    """Of weights alike only the proportions count, and rows that come twice are held out
+    together.
+    """
+    rng = np.random.default_rng(5)
+    X, y = (
+        rng.normal(size=(200, 2)) + 1.5 * np.eye(2)[[0] * 100 + [1] * 100],
+        np.repeat([0, 1], 100),
+    )
+    X_test = rng.normal(size=(2000, 2)) + 1.5 * np.eye(2)[[0] * 1000 + [1] * 1000]
+    y_test, weight = np.repeat([0, 1], 1000), rng.integers(1, 4, 200)
+    pool = PooledClassifier("fast", random_state=0)
+    once = log_loss(y_test, pool.fit(X, y).predict_proba(X_test))
+    twice = pool.fit(np.repeat(X, 2, axis=0), np.repeat(y, 2)).predict_proba(X_test)
+    assert log_loss(y_test, twice) < once + 0.01
+    assert abs(pool.loss_ - once) < 0.08
+    for scale in (2.0, 1e3, 1e-2):
+        heavy = pool.fit(X, y, np.full(200, scale)).predict_proba(X_test)
+        np.testing.assert_allclose(heavy, twice, atol=0.1)
+    often = pool.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).predict_proba(X_test)
+    heavy = pool.fit(X, y, weight.astype(float)).predict_proba(X_test)
+    np.testing.assert_allclose(heavy, often, atol=1e-6)

@@ -453,9 +453,8 @@ class PoolFit:
         for candidate in candidates:
             name = candidate.name
             if gain.get(name, 0.0) > 0 or name == first:
-                network, estimator = self.networks[name][0].estimator, candidate.estimator
-                estimator = network.narrowed() if hasattr(network, "narrowed") else estimator
-                planned.append(candidate._replace(estimator=estimator, seconds=seconds[name]))
+                narrow = narrowed(candidate, self.networks[name][0])
+                planned.append(narrow._replace(seconds=seconds[name]))
         return sorted(planned, key=lambda c: (c.name != first, -gain[c.name] / (c.seconds + 1e-9)))
 
     def _try(self, candidate: Candidate) -> PoolProgress:
@@ -480,8 +479,7 @@ class PoolFit:
                 more = len(rest) * (now - begun)
                 if self.networks and now + more > self.end:
                     return trial(np.nan, np.nan, f"not tried: it takes {more:.0f} s more")
-                if hasattr(networks[0].estimator, "narrowed"):
-                    candidate = candidate._replace(estimator=networks[0].estimator.narrowed())
+                candidate = narrowed(candidate, networks[0])
                 others = cross_fit(self._fit(candidate), data, fold, only=rest, n_jobs=self.n_jobs)
                 networks += others[0]
                 held_out = np.where((fold == first)[:, None], held_out, others[1])
@@ -512,7 +510,7 @@ class PoolFit:
             # rows that selected anything of the network are scored by what other rows select
             scored = getattr(model, "validation_log_proba_", None)
             if scored is None or (candidate.view not in UNIMPUTED and self.draws is not None):
-                scored = self._predicted(network, held_out)
+                (scored,) = self._predicted([network], held_out[3])
             return network, normalized(np.maximum(scored, LOWEST))
 
         return fit
@@ -530,14 +528,14 @@ class PoolFit:
         held_out[some] = normalized(np.maximum(model.leave_one_out_log_proba(), LOWEST))
         rest = np.setdiff1d(data[3], some)
         if len(rest):
-            held_out[rest] = self._predicted(network, take_rows(data, rest))
+            (held_out[rest],) = self._predicted([network], rest)
         return [network], np.where(self.held[:, None], held_out, np.nan)
 
-    def _predicted(self, network: PoolNetwork, data: tuple[Any, ...]) -> np.ndarray:
-        """log P(C_k|x) of some rows, (n, K)."""
-        rows, *_, at = data
+    def _predicted(self, networks: list[PoolNetwork], at: np.ndarray) -> list[np.ndarray]:
+        """log P(C_k|x) of the rows at some positions by each network, (n, K)."""
         draws = None if self.draws is None else self.draws[:, np.isin(self.missing, at)]
-        return log_probas([network], self.views, self.columns, self.x[at], draws, rows)[0]
+        table = _safe_indexing(self.table, at)
+        return log_probas(networks, self.views, self.columns, self.x[at], draws, table)
 
     def _fitted(
         self, candidate: Candidate, train: tuple[Any, ...], validation: tuple[Any, ...] = ()
@@ -558,13 +556,10 @@ class PoolFit:
         with without_column_warnings():  # those of all rows are warned of once
             return model.fit(rows, codes, **{n: v for n, v in given.items() if n in takes})
 
-    def predict_seconds(self, name: str, n_rows: int = 1000) -> float:
+    def predict_seconds(self, name: str) -> float:
         """The time in which a member predicts 1,000 rows, by that of the first ones."""
-        at = np.arange(min(n_rows, len(self.x)))
-        draws = None if self.draws is None else self.draws[:, self.missing < len(at)]
-        table = _safe_indexing(self.table, at)
-        begun = perf_counter()
-        log_probas(self.networks[name], self.views, self.columns, self.x[at], draws, table)
+        begun, at = perf_counter(), np.arange(min(1000, len(self.x)))
+        self._predicted(self.networks[name], at)
         return (perf_counter() - begun) * 1000 / len(at)
 
     def densities(self) -> tuple[dict[str, float], np.ndarray | None]:
@@ -596,6 +591,16 @@ class PoolFit:
         share = stacked(np.stack([own[name] for name in names]), row_weight)
         parts = [log_density[name] + s for name, s in zip(names, safe_log(share), strict=True)]
         return dict(zip(names, share.tolist(), strict=True)), logsumexp(np.stack(parts), axis=0)
+
+
+def narrowed(candidate: Candidate, network: PoolNetwork) -> Candidate:
+    """The candidate with the settings that a network of it has chosen."""
+    fitted = network.estimator
+    return (
+        candidate._replace(estimator=fitted.narrowed())
+        if hasattr(fitted, "narrowed")
+        else candidate
+    )
 
 
 def left_out(name: str, outcome: str, seconds: float = 0.0) -> PoolProgress:
