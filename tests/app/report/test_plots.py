@@ -83,6 +83,11 @@ def test_more_features_are_projected_on_the_directions_in_which_classes_differ()
     np.testing.assert_allclose(np.sort(centers, 0), np.sort(model.means_ @ axes, 0), rtol=1e-6)
 
 
+def test_directions_of_constant_rows_are_finite():
+    X, y = np.full((40, 3), 1e10), np.arange(40) % 2
+    assert np.isfinite(X @ plots.discriminants(X, y)).all()
+
+
 def test_regions_are_decisions_refusals_included(rejecting, clouds):
     model, X, y = rejecting
     across, up = np.linspace(5, 16, 12), np.linspace(-52, -28, 9)

@@ -399,7 +399,8 @@ def discriminants(x: np.ndarray, codes: np.ndarray) -> np.ndarray:
     total, spread = (part.T @ part / len(x) for part in (z, within))
     axes = eigh(total, 0.9 * spread + 0.1 * np.eye(len(spread)))[1][:, :-3:-1]
     axes = axes / deviation[:, None]
-    return np.asarray(axes / np.maximum((x @ axes).std(axis=0), 1e-300))
+    spread = (x @ axes).std(axis=0)
+    return np.asarray(axes / np.where(spread > 1e-300, spread, 1.0))
 
 
 def _limits(points: np.ndarray, centers: np.ndarray) -> tuple[float, float]:
