@@ -10,6 +10,7 @@ machine are left out and named.
 
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -28,6 +29,8 @@ from kernelpool import (
     Training,
 )
 from kernelpool.datasets import make_clouds, make_ripley
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
 from papers.data import (
     load_bupa,
     load_ionosphere,
@@ -305,6 +308,7 @@ def trouble():
             for family in FAMILIES
         ]
         models += [SeparateMixtures(2, covariance_type=family) for family in ("diag", "full")]
+        models.insert(0, SharedKernelClassifier(4, random_state=0))
         cells = []
         for model in models:
             try:
@@ -312,25 +316,24 @@ def trouble():
             except ValueError as error:
                 cells.append("fails" if "ill-defined" in str(error) else str(error))
         rows.append([name, *cells])
-    table(["rows", *FAMILIES, "scikit-learn, diag", "scikit-learn, full"], rows)
+    table(["rows", "default", *FAMILIES, "scikit-learn, diag", "scikit-learn, full"], rows)
 
     print("\nA one-hot column, and what is done about it:\n")
     (X, y), rows = train["a one-hot column"], []
-    for kwargs in (
-        {},
-        {"sharing": 0},
-        {"covariance_floor": 1e-2},
-        {"covariance_floor": 1e-1},
-        {"kernel_prior": "conjugate"},
+    prbf = SharedKernelClassifier.prbf
+    for name, make, kwargs in (
+        ("`SharedKernelClassifier(4)`", SharedKernelClassifier, {}),
+        ("`prbf(4)`", prbf, {}),
+        ("`prbf(4, sharing=0)`", prbf, {"sharing": 0}),
+        ("`prbf(4, covariance_floor=0.01)`", prbf, {"covariance_floor": 1e-2}),
+        ("`prbf(4, covariance_floor=0.1)`", prbf, {"covariance_floor": 1e-1}),
+        ("`prbf(4, kernel_prior='conjugate')`", prbf, {"kernel_prior": "conjugate"}),
     ):
+        models = [make(4, covariance_type=family, random_state=0, **kwargs) for family in FAMILIES]
         errors = [
-            float(100 * (1 - model.fit(X, y).score(*test["a one-hot column"])))
-            for family in FAMILIES
-            for model in [
-                SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, **kwargs)
-            ]
+            float(100 * (1 - model.fit(X, y).score(*test["a one-hot column"]))) for model in models
         ]
-        rows.append([", ".join(f"{k}={v!r}" for k, v in kwargs.items()) or "defaults", *errors])
+        rows.append([name, *errors])
     table(["", *FAMILIES], rows)
 
 
@@ -387,11 +390,17 @@ def sure_of_itself():
     )
     for cost in (0.1, 0.2, 0.3):
         row = [str(cost)]
-        for kwargs in ({}, {"ambiguity": cost}, {"ambiguity": cost, "ambiguity_rule": "cost"}):
+        for kwargs in (
+            {"ambiguity": None},
+            {"ambiguity": cost},
+            {"ambiguity": cost, "ambiguity_rule": "cost"},
+        ):
             found = []
             for seed in range(5):
                 order = np.random.default_rng(seed).permutation(len(y))
-                model = RejectClassifier(network, **kwargs).fit(X[order[:900]], y[order[:900]])
+                model = RejectClassifier(network, novelty=None, **kwargs).fit(
+                    X[order[:900]], y[order[:900]]
+                )
                 rest = order[900:]
                 found.append(
                     (
@@ -441,14 +450,15 @@ def reject():
     for cost in (0.1, 0.2, 0.3):
         row = [str(cost)]
         for base, kwargs in (
-            (network, {"ambiguity": None, "novelty": None}),
+            (network, {"ambiguity": None}),
             (network, {"ambiguity": cost}),
             (network, {"ambiguity": cost, "ambiguity_rule": "cost"}),
             (truth, {"ambiguity": cost}),
         ):
             found = []
             for seed, (X_test, y_test) in zip(DRAWS, tests, strict=True):
-                model = RejectClassifier(base, **kwargs).fit(*make_clouds(2000, random_state=seed))
+                model = RejectClassifier(base, novelty=None, **kwargs)
+                model.fit(*make_clouds(2000, random_state=seed))
                 found.append(
                     (
                         100 * model.mean_cost(X_test, y_test, cost),

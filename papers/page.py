@@ -442,7 +442,7 @@ def _comparison(rows: Sequence[Row]) -> str:
     grid = compared(rows)
     parts = [
         "## Beside scikit-learn\n",
-        "Nobody published this table: our best automatic setting and scikit-learn's classifiers on "
+        "Nobody published this table: `SharedKernelClassifier.auto()` and scikit-learn's classifiers on "
         "the same five folds, "
         "the rivals' parameters chosen by cross-validation on the training rows "
         "(`papers.comparison` says how). "
