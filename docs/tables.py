@@ -411,7 +411,7 @@ def sure_of_itself():
             mean = np.mean(found, axis=0)
             row.append(f"{mean[0]:.2f} ({mean[1]:.0f})")
         rows.append(row)
-    table(["a refusal costs", "never refuse", '"threshold"', '"cost"'], rows)
+    table(["a refusal costs", "never refuse", '`"threshold"`', '`"cost"`'], rows)
 
 
 def reject():
@@ -468,7 +468,8 @@ def reject():
             mean = np.mean(found, axis=0)
             row.append(f"{mean[0]:.2f} ({mean[1]:.0f})")
         rows.append(row)
-    table(["a refusal costs", "never refuse", '"threshold"', '"cost"', "best possible"], rows)
+    head = ["a refusal costs", "never refuse", '`"threshold"`', '`"cost"`', "best possible"]
+    table(head, rows)
 
     sure_of_itself()
 

@@ -12,9 +12,8 @@ what it tried.
 # --------
 #
 # Clouds: the blue class has three parts, the orange one lies right across one of them. The axes of
-# every part lie along the
-# features, so kernels with a variance for each feature are all it takes; no classifier can err less
-# than 9.65 %.
+# every part lie along the features, so kernels with a variance for each feature are all it takes;
+# no classifier can err less than 9.65 %.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,10 +34,9 @@ print(f"test error {100 * (1 - model.score(X_test, y_test)):.1f} %")
 # --------------
 #
 # ``selection_`` has a line for every network that was scored. Each family is tried with one, two,
-# four, ... kernels a class, and
-# is given up when more no longer help. Spherical kernels need many; diagonal and full ones are as
-# good as they get with four a
-# class, and the smaller of the two is taken.
+# four, ... kernels a class, and is given up when more no longer help. Spherical kernels need many;
+# diagonal and full ones are as good as they get with four a class, and the smaller of the two is
+# taken.
 
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
 COLORS = {"spherical": "#8a5fb0", "diag": "#1f8a5b", "full": "#c23b3b", "tied": "#7a7a7a"}
@@ -136,8 +134,8 @@ plt.show()
 # -----------------------
 #
 # The best network is then tried with other degrees of sharing and under the overlap penalty. Here
-# they make no
-# difference that held-out rows could tell: the losses differ by less than their errors.
+# they make no difference that held-out rows could tell: the losses differ by less than their
+# errors.
 
 best = ~growing
 print(f"{'sharing':>8} {'penalty':>8} {'kernels':>8} {'loss':>8}")

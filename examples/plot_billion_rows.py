@@ -46,11 +46,9 @@ for family in ("diag", "full"):
 # --------------
 #
 # A sweep is rows by rate by cores, and what the scheduler needs to hand out its tasks one after the
-# other: one for each chunk
-# and an eighth more for their sums, at a millisecond. 50 sweeps; a core-hour at 0.04 dollars.
-# Beyond some hundred cores the
-# scheduler is what is waited for, and larger chunks are the remedy: they must still fit the memory
-# of the workers.
+# other: one for each chunk and an eighth more for their sums, at a millisecond. 50 sweeps; a
+# core-hour at 0.04 dollars. Beyond some hundred cores the scheduler is what is waited for, and
+# larger chunks are the remedy: they must still fit the memory of the workers.
 
 cores = np.unique(np.logspace(0.9, 3.1, 60).astype(int))
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")

@@ -13,12 +13,10 @@ redrawn: an open boundary, a closed one, and exclusive or.
 # --------------
 #
 # Two neurons for one Gaussian against two beside it, four for a disc inside a ring and for
-# exclusive or. The paper prints
-# neither the precision nor the repulsion of its pictures; these were chosen by eye. Each network is
-# the one of twelve starts
-# that gets most of its training rows right. (The objective would choose another for the ring: it
-# asks how many rows each
-# neuron gets right by itself, not what they say together.)
+# exclusive or. The paper prints neither the precision nor the repulsion of its pictures; these were
+# chosen by eye. Each network is the one of twelve starts that gets most of its training rows right.
+# (The objective would choose another for the ring: it asks how many rows each neuron gets right by
+# itself, not what they say together.)
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -59,8 +57,8 @@ for name, (X, y, network) in networks.items():
 # -----------
 #
 # Above, the hyperplane of every neuron, with an arrow to the side it gives to orange; the wider the
-# line, the larger the
-# neuron's share. Below, the mean output of the neurons and, in black, where it is one half.
+# line, the larger the neuron's share. Below, the mean output of the neurons and, in black, where it
+# is one half.
 
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
 SHADES = LinearSegmentedColormap.from_list("shades", [BLUE, "#f4f1ec", ORANGE])
@@ -127,12 +125,10 @@ plt.show()
 
 # %%
 # The dashed circle is the best boundary of the ring. Three neurons bound it; the fourth, whose line
-# lies beyond the picture,
-# says orange to everything, so that one of the three is enough for a majority. In exclusive or,
-# each neuron errs on one of
-# the four clouds, a different one each: three of four are right everywhere. That takes neurons that
-# keep apart. Of ten
-# starts, so many get every row right:
+# lies beyond the picture, says orange to everything, so that one of the three is enough for a
+# majority. In exclusive or, each neuron errs on one of the four clouds, a different one each: three
+# of four are right everywhere. That takes neurons that keep apart. Of ten starts, so many get every
+# row right:
 
 X, y = make_xor(random_state=0)
 for repulsion in (0, 1, 10, 40):
@@ -151,10 +147,9 @@ for repulsion in (0, 1, 10, 40):
 # --------------------
 #
 # A neuron has as much to say at the far end of its hyperplane as among its rows, so some neurons
-# are spent on undoing what
-# others do where no row is. With ``local=True`` each neuron has a place, a Gaussian over its rows,
-# and is heard there. Here
-# both kinds are the best of ten starts by their objective, which is now a better guide.
+# are spent on undoing what others do where no row is. With ``local=True`` each neuron has a place,
+# a Gaussian over its rows, and is heard there. Here both kinds are the best of ten starts by their
+# objective, which is now a better guide.
 
 figure, panels = plt.subplots(1, 2, figsize=(7.4, 3.9), layout="constrained")
 X, y = make_ring(2000, random_state=0)

@@ -2,10 +2,9 @@
 Missing values
 ==============
 
-A model of densities needs no imputer. What is missing is integrated out: in training by EM, in
-prediction by the density of the cells that are known. This example looks at one row with one value
-missing, asks the model what it believes of it, and then fits a table of words and holes from a
-file.
+A model of densities needs no imputer. Missing values are integrated out: in training by EM, in
+prediction by the density of the known cells. This example shows one row with a missing value and
+its conditional density, and then fits a file with categorical features and missing values.
 """
 
 # %%
@@ -36,11 +35,9 @@ print("the second feature, as expected:", model.impute(row[None, :])[0, 1].round
 
 # %%
 # Left: the two class densities, and the line on which the row lies. Middle: what the model believes
-# of the missing value, in
-# all and by class: the density along that line. Right: what that means for the decision. Were the
-# value known, the probability
-# would follow the curve; not knowing it, the model takes the mean of the curve over what it
-# believes.
+# of the missing value, in all and by class: the density along that line. Right: what that means for
+# the decision. Were the value known, the probability would follow the curve; not knowing it, the
+# model takes the mean of the curve over what it believes.
 
 known = model.conditional(row)
 line = np.linspace(-0.6, 1.6, 400)
@@ -82,9 +79,8 @@ print(f"{believed @ model.predict_proba(along)[:, 1]:.3f} by adding up, {told:.3
 # From a file to a report
 # -----------------------
 #
-# A table with words, numbers and empty cells. Nothing is encoded, imputed or scaled by hand:
-# ``kernelpool fit`` says what it
-# took each column for.
+# A table with categories, numbers and empty cells. Nothing is encoded, imputed or scaled by hand:
+# ``kernelpool fit`` prints the kind of each column.
 
 from typer.testing import CliRunner
 
@@ -108,16 +104,16 @@ with open(folder / "loans.csv", "w", encoding="utf-8") as file:
         cells = ["" if rng.random() < 0.15 else cell for cell in cells]
         file.write(",".join([*cells, "yes" if good else "no"]) + "\n")
 
-words = ["fit", str(folder / "loans.csv"), "-t", "repaid", "--set", "members=fast"]
+arguments = ["fit", str(folder / "loans.csv"), "-t", "repaid", "--set", "members=fast"]
 ran = CliRunner().invoke(
-    app, [*words, "-o", str(folder / "loans.safetensors"), "--report", str(folder / "loans.html")]
+    app,
+    [*arguments, "-o", str(folder / "loans.safetensors"), "--report", str(folder / "loans.html")],
 )
 print((ran.stderr + ran.stdout).replace(f"{folder}/", ""))
 
 # %%
-# From Python it is one line too: the types of the columns tell which hold categories. Each kernel
-# has a table of probabilities
-# for each of them, and an empty cell is a missing one.
+# In Python it is one line too: the types of the columns decide which hold categories. Each kernel
+# has a table of probabilities for each of them, and an empty cell is a missing value.
 
 import pandas as pd
 
@@ -126,24 +122,24 @@ table, repaid = loans.drop(columns="repaid"), loans["repaid"]
 model = SharedKernelClassifier([2, 2], covariance_type="diag", random_state=0).fit(table, repaid)
 print(
     {
-        name: words.tolist()
-        for name, words in zip(table.columns, model.columns_.categories, strict=True)
-        if words is not None
+        name: categories.tolist()
+        for name, categories in zip(table.columns, model.columns_.categories, strict=True)
+        if categories is not None
     }
 )
-row = table.iloc[[7]].assign(town="Sparta", income=np.nan)  # a town that was never seen, and a gap
+row = table.iloc[[7]].assign(town="Sparta", income=np.nan)  # an unseen town, a missing income
 print(row.to_string(index=False))
 print(
     "P(repaid) =",
     model.predict_proba(row)[0, 1].round(3),
-    "and the gap is likely to be",
+    "and the expected income is",
     f"{model.impute(row)['income'].iloc[0]:.1f}",
 )
 print(model.explain(table.iloc[0]))
 
 # %%
-# What the model has learned of the towns of either class: the tables of its kernels, weighted by
-# the shares of the kernels.
+# The probabilities of the towns in either class: the tables of the kernels, weighted by the shares
+# of the kernels.
 
 towns = (
     model.mixing_.T @ model.probabilities_[:, : len(model.columns_.categories[2]) + 1]

@@ -13,8 +13,7 @@ which kernel.
 # ---------------------------
 #
 # In each of three places a blue cloud lies under an orange one, 2.3 standard deviations apart. With
-# six round kernels every
-# cloud could have its own. We allow five.
+# six round kernels every cloud could have its own. We allow five.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,8 +43,7 @@ networks = {
 # -----------
 #
 # A circle is a kernel at two standard deviations, in the color of the class that uses it; gray
-# means both. The background is
-# the predicted class, the thin line its boundary.
+# means both. The background is the predicted class, the thin line its boundary.
 
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
 SHADES = LinearSegmentedColormap.from_list("shades", [BLUE, "#8d8d8d", ORANGE])
@@ -89,10 +87,8 @@ plt.show()
 
 # %%
 # Maximum likelihood spends one kernel on both clouds of a place: rows are explained well, classes
-# are not told apart there. The
-# penalty makes that kernel give up a class. A kernel of the other class then stretches over two
-# places, which costs likelihood
-# and few errors.
+# are not told apart there. The penalty makes that kernel give up a class. A kernel of the other
+# class then stretches over two places, which costs likelihood and few errors.
 #
 # Which class uses which kernel
 # -----------------------------

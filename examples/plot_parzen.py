@@ -13,8 +13,8 @@ how the error depends on the number of kernels.
 # ---------------------
 #
 # Two classes that overlap. `MultiEdit` drops rows until the classes are apart;
-# `ReducedParzenClassifier` then keeps the kernels
-# that represent the rest best. A circle shows how far a kernel's vote reaches.
+# `ReducedParzenClassifier` then keeps the kernels that represent the rest best. A circle shows how
+# far a kernel's vote reaches.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -84,8 +84,7 @@ plt.show()
 # ------------------
 #
 # The same number of kernels chosen at random does far worse. The random networks get the radius at
-# which they classify all
-# training rows best, as the reduced ones do.
+# which they classify all training rows best, as the reduced ones do.
 
 SIZES = (6, 12, 25, 50, 100, 200)
 
@@ -132,9 +131,8 @@ plt.show()
 # --------------------
 #
 # A certificate says what the error of new rows will not exceed, from test rows, or from the
-# training rows alone: a network that
-# is told completely by a few of its training rows cannot have been fitted to the others very
-# closely.
+# training rows alone: a network that is told completely by a few of its training rows cannot have
+# been fitted to the others very closely.
 
 small = networks[2]
 print(bounds.certify(small, X_test, y_test))

@@ -55,8 +55,8 @@ plt.show()
 # Which features matter?
 # ----------------------
 #
-# The importance of a feature is the rise of the log-loss of held-out rows without it. The feature is
-# integrated out, not shuffled, so only rows that can occur are evaluated.
+# The importance of a feature is the rise of the log-loss of held-out rows without it. The feature
+# is integrated out, not shuffled, so only rows that can occur are evaluated.
 
 importance = inspection.feature_importance(model, X_test, y_test)
 order = np.argsort(importance.importance)
@@ -71,8 +71,8 @@ plt.show()
 # Which classes are possible?
 # ---------------------------
 #
-# A prediction set holds the true class with a guaranteed probability: one class where that is enough,
-# both near the boundary, and none for a row unlike both.
+# A prediction set holds the true class with a guaranteed probability: one class where that is
+# enough, both near the boundary, and none for a row unlike both.
 
 X, y = make_clouds(2000, random_state=0)
 sets = ConformalClassifier(
@@ -101,9 +101,9 @@ print("classes in a set:", np.bincount(inside.sum(axis=1)) / len(y_test))
 # How frequent are the classes now?
 # ---------------------------------
 #
-# Class frequencies are estimated from rows without labels, with an interval, and a test whether they
-# have changed (Saerens, Latinne and Decaestecker 2002). ``with_class_prior`` then predicts for these
-# frequencies; nothing is trained again.
+# Class frequencies are estimated from rows without labels, with an interval, and a test whether
+# they have changed (Saerens, Latinne and Decaestecker 2002). ``with_class_prior`` then predicts for
+# these frequencies; nothing is trained again.
 
 network = sets.estimators_[0]
 truth, found = np.linspace(0.05, 0.95, 10), []

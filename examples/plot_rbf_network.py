@@ -13,13 +13,10 @@ networks"; the paper prints their sizes, not their shapes, so the shapes are our
 # ----------------------------
 #
 # Four kernels for two classes that lean apart, six for three thin strips. KMeans+LS is the paper's
-# name for round kernels at
-# the centers of k-means with a least-squares output layer. EM-Log-Link weighs the densities of the
-# kernels, as in the paper,
-# with a damped output layer. The third weighs their shares P(j|x) instead, which is what
-# `training="em_log_link"` does unless
-# told otherwise: far from all kernels densities vanish and say nothing, shares still tell which
-# kernel is nearest.
+# name for round kernels at the centers of k-means with a least-squares output layer. EM-Log-Link
+# weighs the densities of the kernels, as in the paper, with a damped output layer. The third weighs
+# their shares P(j|x) instead, which is what `training="em_log_link"` does unless told otherwise:
+# far from all kernels densities vanish and say nothing, shares still tell which kernel is nearest.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -49,11 +46,9 @@ PROBLEMS = {
 # ------------
 #
 # Dots are rows of the test set, and crosses those in error. The thin lines are level curves of
-# P(blue) at 0.1, 0.3, 0.7 and
-# 0.9, the thick one is the boundary; dashed are the kernels at two standard deviations. Round
-# kernels give round curves; with
-# the strips they must cut across. Kernels trained by EM lie along the classes, and so do the
-# curves.
+# P(blue) at 0.1, 0.3, 0.7 and 0.9, the thick one is the boundary; dashed are the kernels at two
+# standard deviations. Round kernels give round curves; with the strips they must cut across.
+# Kernels trained by EM lie along the classes, and so do the curves.
 
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
 
@@ -106,9 +101,8 @@ plt.show()
 # ------------------------
 #
 # EM does not see the labels: it makes the mixture of kernels ever more likely, and the labels may
-# be served worse. Training
-# watches the loss of rows left out, which one more pass over the rows tells without fitting again,
-# and keeps the best sweep.
+# be served worse. Training watches the loss of rows left out, which one more pass over the rows
+# tells without fitting again, and keeps the best sweep.
 
 X, y = make_ripley(250, random_state=0)
 network = EMLogClassifier(

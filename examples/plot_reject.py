@@ -11,9 +11,8 @@ up where it has seen nothing. `RejectClassifier` refuses both kinds of rows, wit
 # ---------------------
 #
 # A row is *ambiguous* where the model's own probability that its label is wrong exceeds
-# ``ambiguity``, and *novel* where its
-# density is so low that only a share ``novelty`` of ordinary rows would lie lower. The latter is
-# set on rows that are held out.
+# ``ambiguity``, and *novel* where its density is so low that only a share ``novelty`` of ordinary
+# rows would lie lower. The latter is set on rows that are held out.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,8 +37,7 @@ plt.show()
 
 # %%
 # The left picture has a label for points where no row ever was. On the right that area is novel,
-# and a seam along the boundary,
-# wide where the classes overlap, is ambiguous.
+# and a seam along the boundary, wide where the classes overlap, is ambiguous.
 
 decision = rejecting.decide(X_test)
 print(
@@ -56,9 +54,8 @@ print(
 # -------------------
 #
 # Each threshold of ambiguity is a point of this curve. If an error costs one and a refusal ``t``,
-# the best threshold is ``t``
-# itself (Chow 1970), as long as probabilities are right; ``ambiguity_rule="cost"`` looks for it on
-# held-out rows instead.
+# the best threshold is ``t`` itself (Chow 1970), as long as probabilities are right;
+# ``ambiguity_rule="cost"`` looks for it on held-out rows instead.
 
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 plot_reject_curve(rejecting, X_test, y_test, ax=axes)

@@ -13,8 +13,7 @@ have holes.
 # --------
 #
 # Vibration along two axes, temperature, pressure, current and flow. In each state they hang
-# together in another way. One cell
-# in twenty is missing.
+# together in another way. One cell in twenty is missing.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,9 +43,9 @@ y = np.repeat(list(STATES), 400)
 # A model that may refuse
 # -----------------------
 #
-# Rows with holes are taken as they are. A row is *novel* where its density is lower than that of
-# all but one in a thousand of
-# the training rows, *ambiguous* where the state would be wrong with a probability above 10 %.
+# Missing values are taken as they are. A row is *novel* where its density is lower than that of
+# all but one in a thousand of the training rows, *ambiguous* where the state would be wrong with a
+# probability above 10 %.
 
 network = SharedKernelClassifier(
     n_kernels=3, random_state=0
@@ -58,8 +57,8 @@ watch = RejectClassifier(network, ambiguity=0.1, novelty=0.001).fit(X, y)
 # -------
 #
 # The pump idles, pumps, and its bearing wears. Then the inlet is blocked, which the training has
-# never shown: the motor draws
-# its current, and nothing flows. Each sensor alone reads what it has read before.
+# never shown: the motor draws its current, and nothing flows. Each sensor alone reads what it has
+# read before.
 
 blocked = ([0.6, 0.5, 55, 4.0, 9, 1.0], [0.15, 0.1, 5, 0.8, 2.5, 0.1])
 hour = [("idle", 150), ("pumping", 200), ("worn bearing", 150), ("blocked inlet", 100)]
@@ -80,9 +79,8 @@ for name, n in hour:
 # -------------
 #
 # The blocked inlet is missed where the sensor of the flow itself did not answer: without it there
-# is nothing to see.
-# What was expected of each sensor, given the others: a flow that goes with this current and this
-# pressure.
+# is nothing to see. What was expected of each sensor, given the others: a flow that goes with this
+# current and this pressure.
 
 first = np.flatnonzero(
     (truth == "blocked inlet") & (decision == 2) & ~np.isnan(stream).any(axis=1)
@@ -122,8 +120,8 @@ plt.show()
 # --------------------
 #
 # The thermometer reads 3 degrees too high from now on. That is far from novel; a check of the last
-# 200 readings against the
-# training finds it. Both hold the states in equal parts, so that only the thermometer has changed.
+# 200 readings against the training finds it. Both hold the states in equal parts, so that only the
+# thermometer has changed.
 
 later = np.concatenate([readings(*state, 70) for state in STATES.values()])
 print(inspection.check_drift(watch.estimator_, later, X))

@@ -12,8 +12,8 @@ trained on the same rows from the same start and drawn with their kernels.
 # --------
 #
 # Clouds has two classes of equal size. The blue class is two small round clouds and a long one; the
-# orange class is one wide
-# cloud that lies right across one of them. The best possible classifier errs on 9.65 % of the rows.
+# orange class is one wide cloud that lies right across one of them. The best possible classifier
+# errs on 9.65 % of the rows.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,8 +31,7 @@ X_test, y_test = make_clouds(random_state=1)
 # ------------------------
 #
 # Eight round kernels, four owned by each class. The orange class needs one of its four; the blue
-# class could do with more than
-# its own. The same seed gives all three networks the same start.
+# class could do with more than its own. The same seed gives all three networks the same start.
 
 networks = {
     sharing: SharedKernelClassifier.prbf(n_kernels=8, sharing=sharing, random_state=0).fit(X, y)
@@ -49,10 +48,9 @@ for sharing, network in networks.items():
 # -----------
 #
 # A circle is a kernel at two standard deviations. Its color is P(class | kernel): blue or orange
-# where one class alone uses
-# it, a shade between where both do. The dot in its middle has the color of the class that owns it
-# and grows with the kernel's
-# share of the rows. The background shows the label of every point of the plane.
+# where one class alone uses it, a shade between where both do. The dot in its middle has the color
+# of the class that owns it and grows with the kernel's share of the rows. The background shows the
+# label of every point of the plane.
 
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
 SHADES = LinearSegmentedColormap.from_list("shades", [BLUE, "#8d8d8d", ORANGE])
@@ -123,8 +121,8 @@ plt.show()
 
 # %%
 # Without sharing the orange class spends four kernels on one cloud. As the sharing opens, blue
-# takes over a kernel that orange
-# owns and does not need, and the error falls; at ``sharing=1`` ownership no longer counts at all.
+# takes over a kernel that orange owns and does not need, and the error falls; at ``sharing=1``
+# ownership no longer counts at all.
 #
 # Which class uses which kernel
 # -----------------------------

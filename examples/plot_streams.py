@@ -11,8 +11,8 @@ learned as it comes, and forgotten as it drifts.
 # --------------------------
 #
 # The rows go to a folder of Parquet; the fit reads them from there, with the target named as a
-# column. Rows that are few enough
-# are kept when they have been read, which is switched off here to see the sweeps over batches.
+# column. Rows that are few enough are kept when they have been read, which is switched off here to
+# see the sweeps over batches.
 
 import tempfile
 import warnings
@@ -40,12 +40,12 @@ in_memory = SharedKernelClassifier.prbf(**settings).fit(X, y)
 print("largest difference of the means:", np.abs(from_files.means_ - in_memory.means_).max())
 
 # %%
-# Mini-batches beside sweeps
-# --------------------------
+# Mini-batches and sweeps
+# -----------------------
 #
 # `partial_fit` learns from a mini-batch and is done with it. By how many rows were read, it is far
-# ahead of sweeps over all of
-# them: a sweep changes the network once, a pass of mini-batches many times.
+# ahead of sweeps over all of them: a sweep changes the network once, a pass of mini-batches many
+# times.
 
 X_test, y_test = make_clouds(20_000, random_state=1)
 
@@ -72,9 +72,8 @@ swept = [
 # --------------------
 #
 # Two classes of two clusters each turn about each other, once around over the stream; half-way a
-# new cluster comes up. Every
-# mini-batch is predicted, then learned. `half_life` says after how many rows half of what was seen
-# is forgotten.
+# new cluster comes up. Every mini-batch is predicted, then learned. `half_life` says after how many
+# rows half of what was seen is forgotten.
 
 
 def turning(n, begun, total, rng):

@@ -12,8 +12,8 @@ rows and the same labels show both; only the shape of the kernels differs.
 # ------------------
 #
 # Of each 5000 rows of Clouds, ten rows a class keep their label; ``-1`` marks the others, as in
-# scikit-learn's semi-supervised
-# module. Nothing is guessed: the marker has to be named with ``unlabeled``.
+# scikit-learn's semi-supervised module. Nothing is guessed: the marker has to be named with
+# ``unlabeled``.
 
 import warnings
 
@@ -62,9 +62,8 @@ def test_error(seed, weight, covariance_type):
 # --------------------
 #
 # Class 0 of Clouds has a long, narrow part. Three diagonal kernels can take its shape; three round
-# ones cannot, and the
-# likelihood of thousands of unlabeled rows is then best served by kernels that forget what their
-# few labels said.
+# ones cannot, and the likelihood of thousands of unlabeled rows is then best served by kernels that
+# forget what their few labels said.
 
 families = ("diag", "spherical")
 errors = {
@@ -101,5 +100,4 @@ plt.show()
 
 # %%
 # What to do with it: compare on labeled rows that were held back, start with a weight of 0.1 or
-# 0.01, and look at the kernels.
-# The guide has the same comparison on real data.
+# 0.01, and look at the kernels. The guide has the same comparison on real data.
