@@ -1,5 +1,7 @@
 """Drift: the test against scipy's, its errors, and what it must find."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -32,11 +34,28 @@ def test_bins_count_everything():
     new = pd.DataFrame(
         {"x": [np.nan, np.inf, -np.inf], "town": ["a", "zebra", None], "flag": [0, 0, 1]}
     )
-    x_new, town_new, flag_new = np.split(reference.count(new), [11, 15])
-    assert x_new.tolist() == [1, *[0] * 8, 1, 1]
-    assert (town_new.tolist(), flag_new.tolist()) == ([1, 0, 1, 1], [2, 1, 0])
+    x_new, town_new, flag_new = np.split(reference.count(new), [13, 17])
+    assert x_new.tolist() == [1, *[0] * 10, 1, 1]
+    assert (town_new.tolist(), flag_new.tolist()) == ([1, 0, 1, 1], [0, 2, 0, 1, 0, 0])
     counts = [feature["counts"] for feature in reference.features]
-    assert counts == [[*[100] * 10, 0], [500, 500, 0, 0], [500, 500, 0]]
+    assert counts == [[0, *[100] * 10, 0, 0], [500, 500, 0, 0], [0, 500, 0, 500, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("reference", "new", "moved"),
+    [
+        (np.zeros(400), np.full(400, 1000.0), True),
+        (np.arange(400) % 2, 99 * (np.arange(400) % 2), True),
+        (np.arange(400) % 2, np.arange(1, 401) % 2, False),
+        (np.arange(400.0), np.where(np.arange(400) % 20, np.arange(400), 1e6), True),
+        ([None, 0.5, 1.5, 2.5] * 100, [0.5, None, 2.5, 1.5] * 100, False),
+        ([Decimal(i) / 7 for i in range(400)], [Decimal(i) / 7 + 9 for i in range(400)], True),
+    ],
+    ids=["constant", "few values", "the same values", "beyond", "objects", "decimals"],
+)
+def test_values_that_the_reference_lacks_are_found_in_any_kind_of_column(reference, new, moved):
+    first, second = (pd.DataFrame({"x": pd.Series(v, dtype=object)}) for v in (reference, new))
+    assert bool(inspection.check_drift(None, second, first).moved()) == moved
 
 
 def test_nothing_is_found_where_nothing_has_moved_but_for_the_share_that_is_promised():

@@ -19,7 +19,7 @@ def diagram_of(model):
     return re.sub(r"sk-(container|estimator)-id-\d+", "", estimator_html_repr(model))
 
 
-@pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["em", "average", "reduced", "em_log", "neurons", "reject"])
 def test_a_fitted_model_shows_the_diagram_and_a_summary(name):
     model = zoo.fitted(name)

@@ -1,5 +1,7 @@
 """Other class frequencies, against Bayes' rule and a likelihood on a grid."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -111,7 +113,8 @@ def test_frequencies_of_unlabeled_rows_are_the_most_likely_ones_with_their_inter
     np.testing.assert_allclose(found.high, grid[near].max(axis=0), atol=0.008)
     before = np.log(density @ TRUE.class_prior_).sum()
     assert found.p_value == pytest.approx(chi2.sf(2 * (likelihood[best] - before), 2), rel=0.2)
-    assert "have changed" in str(found)
+    assert "They have changed (p = " in str(found)
+    assert "not reliable: features have moved" in str(replace(found, moved=True))
     assert found.to_dict()["classes"][1]["label"] == "b"
 
 

@@ -24,7 +24,7 @@ Numbers are counted in bins of equal mass of the reference, categories one by on
 apart, and the log-density log p(x) of the model like a feature: single features may all look the
 same where their dependence has changed, and the density shows it. A reference holds counts and no
 rows; counts add up over batches. Bins that expect fewer than five rows are joined with their
-neighbors.
+neighbors. Numbers that take a few values are counted value by value.
 
 The iteration of class frequencies is EM, and climbs the log-likelihood :math:`\sum_i \log \sum_k
 P'(C_k) P(C_k|x_i) / P(C_k)`, which is concave. So the interval of each frequency is that of the
@@ -230,15 +230,21 @@ def _most_frequent(codes: np.ndarray, values: np.ndarray | None) -> np.ndarray |
 
 
 def _feature(name: str, values: np.ndarray, categories: np.ndarray | None = None) -> dict[str, Any]:
-    """Bins of a feature, and how many of the values are in each; those of numbers have about equal
-    mass.
+    """Bins of a feature, and how many of the values are in each.
+
+    Of numbers that take a few values, a bin for each value and for what lies between; of others,
+    bins of about equal mass, and one on either side for what lies beyond the reference.
     """
     numbers, edges = values[np.isfinite(values)], np.zeros(0)
     levels = np.unique(numbers)
-    if categories is None and len(levels) > N_BINS:
-        edges = np.unique(np.quantile(numbers, np.arange(1, N_BINS) / N_BINS))
-    elif categories is None:
-        edges = 0.5 * (levels[1:] + levels[:-1])
+    if categories is not None or not len(levels):
+        pass
+    elif len(levels) <= min(N_BINS, len(numbers) // FEWEST):
+        gap = 1e-6 * np.diff(levels, append=levels[-1] + max(abs(levels[-1]), 1.0)).min()
+        edges = np.unique([levels - gap, levels + gap])
+    else:
+        inner = np.quantile(numbers, np.arange(1, N_BINS) / N_BINS)
+        edges = np.unique([levels[0], *inner, np.nextafter(levels[-1], np.inf)])
     known = None if categories is None else categories.tolist()
     feature = {"name": name, "edges": edges.tolist(), "categories": known}
     return {**feature, "counts": _count(feature, values).tolist()}
@@ -344,6 +350,8 @@ class PriorEstimate:
         Of the intervals.
     n_rows : int
         Rows.
+    moved : bool
+        Whether features are known to have moved as well: the estimate is then not reliable.
     """
 
     classes: np.ndarray
@@ -354,6 +362,7 @@ class PriorEstimate:
     p_value: float
     confidence: float
     n_rows: int
+    moved: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
@@ -361,7 +370,8 @@ class PriorEstimate:
         columns = (self.classes, self.class_prior, self.low, self.high, self.trained)
         rows = zip(*(column.tolist() for column in columns), strict=True)
         classes = [dict(zip(names, values, strict=True)) for values in rows]
-        about = {"n_rows": self.n_rows, "p_value": self.p_value, "confidence": self.confidence}
+        keys = ("n_rows", "p_value", "confidence", "moved")
+        about = {key: getattr(self, key) for key in keys}
         return {**about, "classes": classes}
 
     def __str__(self) -> str:
@@ -371,8 +381,18 @@ class PriorEstimate:
         for label, shares in zip(self.classes.tolist(), columns, strict=True):
             share, low, high, trained = map(percent, shares)
             lines.append(f"  {shown(label)}: {share} ({low} to {high}; {trained})")
+        return "\n".join([*lines, self.conclusion])
+
+    @property
+    def conclusion(self) -> str:
+        """Whether the frequencies have changed, in a sentence."""
+        if self.moved:
+            return (
+                "This is not reliable: features have moved, and the estimate holds only where "
+                "nothing but the frequencies changes."
+            )
         changed = "have changed" if self.p_value < 1 - self.confidence else "may be the same"
-        return "\n".join([*lines, f"They {changed} (p = {self.p_value:.2g})."])
+        return f"They {changed} (p = {self.p_value:.2g})."
 
 
 def estimate_class_prior(

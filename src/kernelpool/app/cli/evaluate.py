@@ -4,6 +4,7 @@ How good models are on rows with known classes, whether rows are like those of t
 about both.
 """
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -193,11 +194,8 @@ def check(
         estimate = prior_from_probability(
             np.concatenate(sample), shares / shares.sum(), loaded.classes, confidence
         )
+        estimate = replace(estimate, moved=bool(drift.moved()))
         screen.result(str(estimate))
-        if drift.moved():
-            screen.result(
-                "These frequencies hold only where nothing but they has changed: features have."
-            )
         record["class_frequencies"] = estimate.to_dict()
     screen.answer(record)
     if alarm is not None and drift.p_value < alarm:

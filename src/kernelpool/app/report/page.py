@@ -19,7 +19,7 @@ import platform
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -244,7 +244,8 @@ def _results(
         found["drift"] = check_drift(None, few, train.X)
         trained = np.bincount(train.y[train.y >= 0], minlength=len(model.classes_))
         if trained.all() and len(trained) <= MOST_PRIORS:
-            found["prior"] = estimate_class_prior(model, few, trained=trained / trained.sum())
+            prior = estimate_class_prior(model, few, trained=trained / trained.sum())
+            found["prior"] = replace(prior, moved=bool(found["drift"].moved()))
     if test is not None and 1 < len(inside.names) <= MOST_FEATURES:
         known = np.flatnonzero((test.y >= 0) & (test.y < len(model.classes_)))
         known = known[: MOST_ASKED // len(inside.names)]
