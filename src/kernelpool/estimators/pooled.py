@@ -58,8 +58,8 @@ from .rbf import RBFNetworkClassifier
 from .shared_kernel import SharedKernelClassifier
 from .tabular import TabularClassifier
 
-SETS = ("fast", "auto", "best")
-"""The sets of members, from few networks to many."""
+SETS = ("auto", "fast")
+"""The sets of members; the second has fewer networks."""
 
 MANY_ROWS = 20_000
 """From so many rows on, three folds are enough to compare networks."""
@@ -97,7 +97,7 @@ def candidates_for(
         (missing and not categories, "full mixture", "codes", default),
         (not categories, "tied mixture, 1 per class", "codes", mixture("tied", 1)),
         (True, "RBF network, kernels of few features", "scaled", few),
-        (members != "auto", "diagonal mixture, 3 per class", "codes", mixture("diag", 3)),
+        (members == "fast", "diagonal mixture, 3 per class", "codes", mixture("diag", 3)),
         (True, "RBF network", "scaled", rbf),
         (True, "Parzen network, warped", "warped", parzen),
     ]
@@ -108,15 +108,6 @@ def candidates_for(
             (not categories, "full mixture, 1 per class", "codes", mixture("full", 1, prior)),
             (True, "RBF network, learned metric", "scaled", metric),
             (True, "diagonal mixture, 8 per class", "codes", mixture("diag", 8)),
-        ]
-    if members == "best":
-        many = RBFNetworkClassifier(600, standardize=False)
-        table += [
-            (True, "RBF network, warped, learned metric", "warped", metric),
-            (True, "RBF network, kernels of few features, warped", "warped", few),
-            (True, "RBF network, warped", "warped", rbf),
-            (True, "full mixture, 4 per class", "codes", mixture("full", 4, prior)),
-            (True, "RBF network, 600 kernels", "scaled", many),
         ]
     return [Candidate(name, estimator, view) for use, name, view, estimator in table if use]
 
@@ -167,9 +158,9 @@ class PooledClassifier(DensityClassifier):
 
     Parameters
     ----------
-    members : {"auto", "fast", "best"} or list of classifiers, default="auto"
-        What is pooled: the networks that are of use among a dozen, among half as many, or among
-        more. A list holds classifiers with `predict_proba`, kernelpool's or others, or (name,
+    members : {"auto", "fast"} or list of classifiers, default="auto"
+        What is pooled: the networks that are of use among eight or nine, or among five or six. A
+        list holds classifiers with `predict_proba`, kernelpool's or others, or (name,
         classifier) pairs; they take X as it is, with missing cells imputed for those that take no
         NaN.
     time_limit : float or None, default=None

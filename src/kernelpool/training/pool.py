@@ -9,7 +9,7 @@ networks can) is trained once, on at most `MOST_KERNELS` rows.
 
 Of many rows a sample comes first (`fit_pool`): which candidates are of use, their settings and
 their seconds are found there, and only those of use are trained on all rows, or on as many as the
-time allows, in the order of their gain per second.
+time allows, in the order of their weight per second.
 
 ========================  ==========================================================================
 a candidate's ``view``    its rows
@@ -374,6 +374,11 @@ class PoolFit:
             return None
         return imputations(self.imputation, self.x[self.missing])
 
+    @cached_property
+    def weight_rows(self) -> np.ndarray:
+        """Positions of the held-out rows to which weights are fitted."""
+        return np.intersect1d(np.flatnonzero(self.held), self.chosen(WEIGHT_ROWS))
+
     def chosen(self, n_rows: int) -> np.ndarray:
         """Positions of a sample of about `n_rows` rows, the classes in proportion; equal rows are
         all in it or none.
@@ -435,27 +440,22 @@ class PoolFit:
         ]
 
     def plan(self, candidates: Sequence[Candidate], n_rows: int) -> list[Candidate]:
-        """The candidates with a weight in this pool, for a fit to `n_rows` rows: with the settings
-        that were chosen here and the seconds that they would take, the best gain per second first.
+        """The members of this pool as candidates for a fit to `n_rows` rows: with the settings that
+        were chosen here and the seconds that they would take, the most weight per second first.
 
         A mixture is always among them, and comes first: the pool has its densities.
         """
         assert self.pooling is not None
-        gain = {}
-        for name, weight in zip(self.networks, self.pooling.weight, strict=True):
-            others = [held_out for other, held_out in self.held_out.items() if other != name]
-            loss = self._pooled(others, self.held).loss if others else np.inf
-            gain[name] = loss - self.pooling.loss if weight > 0 else 0.0
-        mixtures = [c.name for c in candidates if c.view == "codes" and c.name in gain]
-        first = max(mixtures, key=gain.__getitem__, default="")
+        weight = dict(zip(self.networks, self.pooling.weight, strict=True))
+        mixtures = [c.name for c in candidates if c.view == "codes" and c.name in weight]
+        first = max(mixtures, key=weight.__getitem__, default="")
         seconds = {trial.name: trial.seconds * n_rows / len(self.x) for trial in self.trials}
-        planned = []
-        for candidate in candidates:
-            name = candidate.name
-            if gain.get(name, 0.0) > 0 or name == first:
-                narrow = narrowed(candidate, self.networks[name][0])
-                planned.append(narrow._replace(seconds=seconds[name]))
-        return sorted(planned, key=lambda c: (c.name != first, -gain[c.name] / (c.seconds + 1e-9)))
+        planned = [
+            narrowed(c, self.networks[c.name][0])._replace(seconds=seconds[c.name])
+            for c in candidates
+            if weight.get(c.name, 0.0) > 0 or c.name == first
+        ]
+        return sorted(planned, key=lambda c: (c.name != first, -weight[c.name] / c.seconds))
 
     def _try(self, candidate: Candidate) -> PoolProgress:
         begun, fold, view = perf_counter(), self.fold, candidate.view
@@ -488,16 +488,12 @@ class PoolFit:
                 raise
             return trial(np.nan, np.nan, f"failed: {type(error).__name__}: {error}")
         self.networks[candidate.name], self.held_out[candidate.name] = networks, held_out
-        self.pooling = self._pooled(list(self.held_out.values()), self.held)
+        rows, held_out_by = self.weight_rows, np.stack(list(self.held_out.values()))
+        self.pooling = pool(held_out_by[:, rows], self.codes[rows], self.weight[rows], self.kind)
         return trial(self._loss(held_out, self.held), self.pooling.loss, "kept")
 
     def _loss(self, log_proba: np.ndarray, rows: np.ndarray) -> float:
         return log_loss(log_proba[rows], self.codes[rows], self.weight[rows])
-
-    def _pooled(self, held_out: list[np.ndarray], rows: np.ndarray) -> Pooling:
-        """Held-out predictions of several members pooled on some of the rows."""
-        rows = np.intersect1d(np.flatnonzero(rows), self.chosen(WEIGHT_ROWS))
-        return pool(np.stack(held_out)[:, rows], self.codes[rows], self.weight[rows], self.kind)
 
     def _fit(self, candidate: Candidate) -> Callable[..., tuple[Any, np.ndarray]]:
         """`fit` for `cross_fit`."""
@@ -583,8 +579,7 @@ class PoolFit:
                 log_density[name] = values
         if not log_density:
             return {}, None
-        held = np.intersect1d(np.flatnonzero(self.held), self.chosen(WEIGHT_ROWS))
-        row_weight = self.weight[held]
+        held, row_weight = self.weight_rows, self.weight[self.weight_rows]
         own = {name: values[held, self.codes[held]] for name, values in log_density.items()}
         likely = max(own, key=lambda name: float(row_weight @ own[name]))
         names = [name for name in own if weights[name] > 0] or [likely]
