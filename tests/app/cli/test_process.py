@@ -100,7 +100,7 @@ def shell(words, folder):
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ("cat d.csv | kernelpool predict MODEL - -q | head -1", 0),
+        ("set -o pipefail; cat d.csv | kernelpool predict MODEL - -q | head -1", 0),
         ("kernelpool predict MODEL d.csv > /dev/full", 6),
         *(
             pytest.param(words, code, marks=pytest.mark.slow)

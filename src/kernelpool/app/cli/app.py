@@ -145,6 +145,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             screen.fail(Exit.DATA, str(error), error.details)
         except KeyboardInterrupt as error:
             screen.fail(Exit.INTERRUPTED, f"Interrupted{f': {error}' if str(error) else ''}.", {})
+        except BrokenPipeError:  # whoever reads the output has enough
+            raise typer.Exit(Exit.DONE) from None
         except typer.Abort:  # Ctrl-C or the end of input at a question
             screen.fail(Exit.INTERRUPTED, "Interrupted: nothing was saved.", {})
 
@@ -175,6 +177,7 @@ def run(arguments: list[str]) -> int:
 def _stdout_failed(error: OSError) -> int:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())  # or the end of the process would flush it again
-    if not isinstance(error, BrokenPipeError):  # whoever reads the output has enough
-        Screen().complain(f"stdout: {(error.strerror or str(error)).lower()}.")
+    if isinstance(error, BrokenPipeError):
+        return Exit.DONE
+    Screen().complain(f"stdout: {(error.strerror or str(error)).lower()}.")
     return Exit.OUTPUT

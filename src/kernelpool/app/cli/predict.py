@@ -23,8 +23,8 @@ CLASS_PRIOR = "Class frequencies: balanced, or sick=0.1,well=0.9."
 KEEP = "Copy this column of DATA to the output (repeatable)."
 RAW = "CSV: no apostrophe before what a spreadsheet would run."
 FORMAT = "By the name of the output unless given; csv on stdout."
-AT_A_TIME = 2000
-"""Rows that are predicted, explained and written at a time."""
+AT_A_TIME, EXPLAINED = 20_000, 100
+"""Rows that are predicted and written at a time, and as many with explanations."""
 
 MOST_PARTS = 3
 """Features that an explanation in a cell names."""
@@ -91,14 +91,17 @@ def predict(
         _set_class_prior(loaded, class_prior)
     loaded.reject(reject, ambiguity, novelty, screen)
     conformal = None if sets is None else _conformal(loaded, sets, per_class)
-    labels, decisions = Counter[str](), Counter[str]()
+    labels, decisions, n_rows = Counter[str](), Counter[str](), 0
     with ExitStack() as stack:
         write: Any = None
         for batch, features in loaded.tables(source, screen, "Predicting", skip):
             check_columns(skip, source, "to keep")
-            for at in range(0, len(features), AT_A_TIME):
-                rows = slice(at, at + AT_A_TIME)
+            step = EXPLAINED if explain else AT_A_TIME
+            for at in range(0, len(features), step):
+                screen.note = plural(n_rows, "row")
+                rows = slice(at, at + step)
                 table = _answers(loaded, features[rows], conformal, explain)
+                n_rows += len(table)
                 labels.update(str(v) for v in table.column("label").to_pylist() if v is not None)
                 if "decision" in table.column_names:
                     decisions.update(table.column("decision").to_pylist())
@@ -107,11 +110,7 @@ def predict(
                     out = table_output(output, str(kind), table.schema, force, raw)
                     write = stack.enter_context(out)
                 write(table)
-                screen.note = plural(
-                    labels.total() + decisions["ambiguous"] + decisions["novel"], "row"
-                )
     counts = {str(name): labels[str(name)] for name in loaded.classes.tolist()}
-    n_rows = labels.total() + decisions["ambiguous"] + decisions["novel"]
     parts = [f"{shown(name, 24)} {n:,}" for name, n in list(counts.items())[:8]]
     parts += [f"{name} {decisions[name]:,}" for name in DECISIONS[1:] if decisions]
     if loaded.n_incomplete:
