@@ -225,3 +225,15 @@ def test_a_light_class_lets_the_objective_settle(blobs):
     x, y = blobs
     labels, weight = np.append(y[:-1], 3), np.append(np.ones(len(y) - 1), 5e-4)
     assert SharedKernelClassifier.prbf(sharing=0, random_state=0).fit(x, labels, weight).converged_
+
+
+def test_samples_and_imputations_of_a_frame_are_frames_with_whole_numbers(blobs):
+    x, y = blobs
+    frame = pd.DataFrame({"visits": np.abs(x[:, 0].round()).astype(int), "dose": x[:, 1]})
+    model = SharedKernelClassifier.prbf(6, random_state=0).fit(frame, y)
+    drawn, _ = model.sample(300, random_state=0)
+    assert drawn.dtypes.tolist() == frame.dtypes.tolist()
+    assert drawn["visits"].between(0, frame["visits"].max()).all()
+    some = frame.assign(visits=np.where(np.arange(len(y)) % 3, frame["visits"], np.nan))
+    imputed = model.impute(some)
+    assert imputed.dtypes.tolist() == frame.dtypes.tolist()

@@ -65,7 +65,18 @@ def test_what_leaves_is_a_table_of_the_same_kind(kind):
     if kind == "categories":
         assert back["town"].cat.categories.tolist() == ["Athens", "Volos"]
     if kind == "pandas":
-        assert columns.decode(CODES[:1])["married"].dtype == bool
+        assert columns.decode(CODES[:1]).dtypes[["married", "age"]].tolist() == [bool, np.int64]
+
+
+def test_whole_numbers_stay_whole_and_within_their_range():
+    """Where a model made them; known cells are as they are."""
+    for kind in ("pandas", "arrow"):
+        columns = Columns.learn(tables()[kind])
+        made = np.array([[12.3, 0, 0, 9.7], [33.4, 1, 1, 2.2]])
+        np.testing.assert_array_equal(columns.rounded(made)[:, [0, 3]], [[20, 9.7], [33, 2.2]])
+        known = np.array([[nan, 0, nan, 1.5], [99, 0, 0, nan]])
+        found = columns.imputed(known, made)
+        np.testing.assert_array_equal(found, [[20, 0, 0, 1.5], [99, 0, 0, 2.2]])
 
 
 def test_numbers_stay_as_they_are():

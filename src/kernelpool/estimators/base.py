@@ -423,7 +423,8 @@ class DensityClassifier(ProbabilityClassifier):
         -------
         X : ndarray or data frame of shape (n_samples, n_features)
             Rows, a data frame where the model was fitted to one; categories as text, None for one
-            that was not there.
+            that was not there. In columns of a data frame that held whole numbers alone, whole
+            numbers within their range.
         y : ndarray of shape (n_samples,)
             Their classes.
         """
@@ -433,7 +434,8 @@ class DensityClassifier(ProbabilityClassifier):
         rng = check_random_state(self.random_state if random_state is None else random_state)
         prior = np.asarray(self.class_prior_)
         codes = rng.choice(len(self.classes_), size=n_samples, p=prior / prior.sum())
-        return self.columns_.decode(self._sample_rows(codes, rng)), self.classes_[codes]
+        x = self.columns_.rounded(self._sample_rows(codes, rng))
+        return self.columns_.decode(x), self.classes_[codes]
 
 
 def _log_joint(log_density: Array, log_prior: Array) -> Array:

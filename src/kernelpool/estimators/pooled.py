@@ -535,7 +535,8 @@ class PooledClassifier(DensityClassifier):
         x = encoded_rows(self, X, dtype=np.float64)
         densest = max(self._density_networks(), key=lambda network: network.density_weight)
         codes = None if y is None else class_codes(np.asarray(y), self.classes_, None)
-        return self.columns_.decode(densest.estimator.impute(x, codes))
+        found = densest.estimator.impute(x, codes)
+        return self.columns_.decode(self.columns_.imputed(x, found))
 
     # -- description -------------------------------------------------------------------------------
 

@@ -46,6 +46,9 @@ FEW = 20
 BOOLEANS = {"False": ("0", "false", "FALSE"), "True": ("1", "true", "TRUE")}
 """Other texts of the categories of a column of booleans."""
 
+MOST_WHOLE = 2.0**53
+"""Whole numbers below it are float64 numbers."""
+
 APART = np.sqrt(0.5)
 """Height of an indicator: two categories of a column lie one apart."""
 
@@ -63,9 +66,11 @@ class Columns:
     frame : {"pandas", "polars", "pyarrow"} or None
         The library of the data frame that was learned from; None for an array.
     types : tuple of str
-        Of each column of such a frame, "category", "bool" or "" for any other type.
+        Of each column of such a frame, "category", "bool", "int" or "" for any other type.
     coded : bool
         Whether rows come as codes: `encode` then takes float64 arrays as they are.
+    ranges : tuple of (ndarray or None)
+        Of each column of such a frame that holds whole numbers alone, the lowest and the highest.
     """
 
     categories: tuple[np.ndarray | None, ...]
@@ -73,6 +78,7 @@ class Columns:
     frame: str | None = None
     types: tuple[str, ...] = ()
     coded: bool = False
+    ranges: tuple[np.ndarray | None, ...] = ()
 
     def __post_init__(self) -> None:
         if self.frame not in (None, "pandas", "polars", "pyarrow"):
@@ -112,8 +118,14 @@ class Columns:
         categories = [
             _sorted_text(column) if i in chosen else None for i, column in enumerate(cells)
         ]
-        types = () if frame is None else tuple(_type_of(column) for column in cells)
-        return cls(tuple(categories), names, frame, types)
+        if frame is None:
+            return cls(tuple(categories), names)
+        types = tuple(_type_of(column) for column in cells)
+        ranges = tuple(
+            _whole_range(column) if values is None else None
+            for column, values in zip(cells, categories, strict=True)
+        )
+        return cls(tuple(categories), names, frame, types, ranges=ranges)
 
     # -- in and out --------------------------------------------------------------------------------
 
@@ -138,7 +150,8 @@ class Columns:
         other value.
 
         A data frame of the library that was learned from, where one was; otherwise an array, of
-        objects if there are categories. Numbers are float64.
+        objects if there are categories. Numbers are float64, int64 where they were integers in a data
+        frame and none is missing.
         """
         if self.coded:
             return x
@@ -152,10 +165,11 @@ class Columns:
             return out
         import importlib
 
-        columns = {
-            name: column if values is None else self._text(column, values)
-            for name, column, values in zip(self._names(), x.T, self.categories, strict=True)
-        }
+        columns = {}
+        for i, (name, values) in enumerate(zip(self._names(), self.categories, strict=True)):
+            columns[name] = x[:, i] if values is None else self._text(x[:, i], values)
+            if self.types[i] == "int" and not np.isnan(x[:, i]).any():
+                columns[name] = x[:, i].astype(np.int64)
         if self.frame != "pandas":
             library = importlib.import_module(self.frame)
             made = {n: c.tolist() if c.dtype == object else c for n, c in columns.items()}
@@ -169,9 +183,23 @@ class Columns:
                 columns[name] = columns[name] == "True"
         return pd.DataFrame(columns)
 
+    def imputed(self, x: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """Encoded rows (n, d) whose missing cells are those of `found`, `rounded`."""
+        return np.where(np.isnan(x), self.rounded(found), x)
+
+    def rounded(self, x: np.ndarray) -> np.ndarray:
+        """Rows that a model made, (n, d): numbers of columns that held whole ones alone are whole,
+        and within their range.
+        """
+        x = np.array(x)
+        for i, bounds in enumerate(self.ranges):
+            if bounds is not None:
+                x[:, i] = np.clip(np.round(x[:, i]), *bounds)
+        return x
+
     def of_codes(self) -> "Columns":
         """The same columns for rows that are encoded already."""
-        return replace(self, names=None, frame=None, types=(), coded=True)
+        return replace(self, names=None, frame=None, types=(), coded=True, ranges=())
 
     def select(self, at: Sequence[int]) -> "Columns":
         """Some of the columns, by position."""
@@ -180,6 +208,7 @@ class Columns:
             categories=tuple(self.categories[i] for i in at),
             names=None if self.names is None else tuple(self.names[i] for i in at),
             types=tuple(self.types[i] for i in at) if self.types else (),
+            ranges=tuple(self.ranges[i] for i in at) if self.ranges else (),
         )
 
     def unknown(self, X: Any) -> dict[str, int]:
@@ -314,7 +343,18 @@ def _type_name(column: Any) -> str:
 
 def _type_of(column: Any) -> str:
     kind = _type_name(column)
-    return "category" if kind.startswith("cat") else "bool" if kind.startswith("bool") else ""
+    starts = {"cat": "category", "bool": "bool", "int": "int", "uint": "int"}
+    return next((name for start, name in starts.items() if kind.startswith(start)), "")
+
+
+def _whole_range(column: Any) -> np.ndarray | None:
+    """The lowest and the highest of whole numbers, (2,); None where the column holds others."""
+    if not _type_name(column).startswith(("int", "uint", "float", "double")):
+        return None
+    x = _numbers(column, "column")
+    x = x[np.isfinite(x)]
+    whole = len(x) and (x == np.round(x)).all() and np.abs(x).max() < MOST_WHOLE
+    return np.array([x.min(), x.max()]) if whole else None
 
 
 def _is_categorical(column: Any) -> bool:

@@ -459,7 +459,7 @@ def read(
         raise ValueError("X has 0 rows, while a minimum of 1 is required: no batch has any.")
     if columns is None:
         in_order = [None if v is None else _sort(store, i, v) for i, v in enumerate(categories)]
-        learned = replace(learned, categories=tuple(in_order))
+        learned = replace(learned, categories=tuple(in_order), ranges=(None,) * len(in_order))
     return learned, np.array([*labels, None], object)[:-1], store
 
 
