@@ -25,19 +25,19 @@ from kernelpool.datasets import make_ripley
 
 X, y = make_ripley(1000, random_state=0)
 rng = np.random.default_rng(0)
-holed = np.where(rng.random(X.shape) < 0.3, np.nan, X)
+incomplete = np.where(rng.random(X.shape) < 0.3, np.nan, X)
 model = SharedKernelClassifier.prbf(4, covariance_type="full", sharing=0, random_state=0).fit(
-    holed, y
+    incomplete, y
 )
 row = np.array([0.35, np.nan])
 print("P(class | first feature) =", model.predict_proba(row[None, :])[0].round(3))
 print("the second feature, as expected:", model.impute(row[None, :])[0, 1].round(3))
 
 # %%
-# Left: the two class densities, and the line on which the row lies. Middle: what the model believes
-# of the missing value, in all and by class: the density along that line. Right: what that means for
-# the decision. Were the value known, the probability would follow the curve; not knowing it, the
-# model takes the mean of the curve over what it believes.
+# Left: the two class densities, and the line on which the row lies. Middle: the conditional density of
+# the missing value, in all and by class: the density along that line. Right: the probability of a
+# class as a function of the missing value; the prediction is the mean of this curve over the
+# conditional density.
 
 known = model.conditional(row)
 line = np.linspace(-0.6, 1.6, 400)
@@ -49,8 +49,8 @@ figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.6), layout="co
 across, up = np.meshgrid(np.linspace(-1.4, 1.2, 120), np.linspace(-0.4, 1.3, 120))
 density = np.exp(model.log_density(np.column_stack([across.ravel(), up.ravel()])))
 for k, color in enumerate(colors):
-    complete = ~np.isnan(holed).any(axis=1) & (y == k)
-    left.scatter(*holed[complete].T, s=6, color=color, alpha=0.4, linewidths=0)
+    complete = ~np.isnan(incomplete).any(axis=1) & (y == k)
+    left.scatter(*incomplete[complete].T, s=6, color=color, alpha=0.4, linewidths=0)
     left.contour(
         across, up, density[:, k].reshape(across.shape), levels=4, colors=color, linewidths=1
     )
@@ -58,7 +58,7 @@ for k, color in enumerate(colors):
 left.axvline(row[0], color="black", linewidth=1.5)
 left.set(title="the row lies on this line", xlabel="first feature", ylabel="second feature")
 middle.plot(line, by_class.sum(axis=1), color="black", label="together")
-middle.set(title="what is believed of the hole", xlabel="second feature", ylabel="density")
+middle.set(title="density of the missing value", xlabel="second feature", ylabel="density")
 middle.legend()
 right.plot(line, model.predict_proba(along)[:, 1], color="tab:orange", label="if it were known")
 right.axhline(
@@ -71,9 +71,11 @@ right.legend()
 # The dashed line is an integral, and can be checked as one:
 
 step = line[1] - line[0]
-believed = by_class.sum(axis=1) * step
-told = model.predict_proba(row[None, :])[0, 1]
-print(f"{believed @ model.predict_proba(along)[:, 1]:.3f} by adding up, {told:.3f} by the model")
+conditional = by_class.sum(axis=1) * step
+predicted = model.predict_proba(row[None, :])[0, 1]
+print(
+    f"{conditional @ model.predict_proba(along)[:, 1]:.3f} by adding up, {predicted:.3f} by the model"
+)
 
 # %%
 # From a file to a report

@@ -87,7 +87,7 @@ plt.show()
 
 # %%
 # Maximum likelihood spends one kernel on both clouds of a place: rows are explained well, classes
-# are not told apart there. The penalty makes that kernel give up a class. A kernel of the other
+# are not distinguished there. The penalty makes that kernel give up a class. A kernel of the other
 # class then stretches over two places, which costs likelihood and few errors.
 #
 # Which class uses which kernel

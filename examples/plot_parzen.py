@@ -131,7 +131,7 @@ plt.show()
 # --------------------
 #
 # A certificate says what the error of new rows will not exceed, from test rows, or from the
-# training rows alone: a network that is told completely by a few of its training rows cannot have
+# training rows alone: a network that is described completely by a few of its training rows cannot have
 # been fitted to the others very closely.
 
 small = networks[2]

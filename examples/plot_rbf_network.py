@@ -15,7 +15,7 @@ networks"; the paper prints their sizes, not their shapes, so the shapes are our
 # Four kernels for two classes that lean apart, six for three thin strips. KMeans+LS is the paper's
 # name for round kernels at the centers of k-means with a least-squares output layer. EM-Log-Link
 # weighs the densities of the kernels, as in the paper, with a damped output layer. The third weighs
-# their shares P(j|x) instead, which is what `training="em_log_link"` does unless told otherwise:
+# their shares P(j|x) instead, which is what `training="em_log_link"` does by default:
 # far from all kernels densities vanish and say nothing, shares still tell which kernel is nearest.
 
 import matplotlib.pyplot as plt

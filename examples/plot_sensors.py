@@ -5,7 +5,7 @@ Sensors: states that were never seen
 A pump with six sensors. Three states are known, each with some hundred rows of training. The
 program watches new readings, one a second: it names the state, says when it cannot tell, and raises
 an alarm when readings are like nothing in the training. Sensors fail now and then, so that rows
-have holes.
+have missing values.
 """
 
 # %%
@@ -65,7 +65,7 @@ hour = [("idle", 150), ("pumping", 200), ("worn bearing", 150), ("blocked inlet"
 stream = np.concatenate([readings(*STATES.get(name, blocked), n) for name, n in hour])
 truth = np.repeat([name for name, _ in hour], [n for _, n in hour])
 decision, label = watch.decide(stream), watch.predict(stream)
-print(f"{'state':>14} {'named right':>12} {'named wrong':>12} {'ambiguous':>10} {'novel':>6}")
+print(f"{'state':>14} {'right':>12} {'wrong':>12} {'ambiguous':>10} {'novel':>6}")
 for name, n in hour:
     at = truth == name
     right, wrong = np.sum(label[at] == name), np.sum((decision[at] == 0) & (label[at] != name))
@@ -91,7 +91,7 @@ surprise = {p.name: (p.value - p.expected) / spread[p.name] for p in why.feature
 figure, panels = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", width_ratios=[2, 1])
 score = np.maximum(watch.score_samples(stream), -60)
 for code, (name, color) in enumerate(
-    (("named", "#2b6c99"), ("ambiguous", "#d59b2d"), ("novel", "#b5403a"))
+    (("accepted", "#2b6c99"), ("ambiguous", "#d59b2d"), ("novel", "#b5403a"))
 ):
     panels[0].plot(
         np.flatnonzero(decision == code),

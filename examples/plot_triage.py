@@ -39,8 +39,8 @@ for name, code in (("decided", 0), ("ambiguous", 1), ("novel", 2)):
     chosen = decision == code
     would = triage.estimator_.predict(X_test)[chosen]
     print(
-        f"{name:>9}: {chosen.sum():3d} cases, {np.sum(would != y_test[chosen])} of them named "
-        f"wrongly if they had to be named"
+        f"{name:>9}: {chosen.sum():3d} cases, {np.sum(would != y_test[chosen])} of them wrong "
+        f"without refusals"
     )
 
 # %%
@@ -57,8 +57,8 @@ plt.show()
 #
 # The least certain case, with the parts of the features in its log-odds.
 
-doubtful = np.argsort(np.abs(triage.predict_proba(X_test)[:, 0] - 0.5))[0]
-(why,) = inspection.explain(triage, X_test.iloc[[doubtful]])
+unsure = np.argsort(np.abs(triage.predict_proba(X_test)[:, 0] - 0.5))[0]
+(why,) = inspection.explain(triage, X_test.iloc[[unsure]])
 print(why)
 parts = why.features[:8][::-1]
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")

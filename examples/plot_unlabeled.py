@@ -63,7 +63,7 @@ def test_error(seed, weight, covariance_type):
 #
 # Class 0 of Clouds has a long, narrow part. Three diagonal kernels can take its shape; three round
 # ones cannot, and the likelihood of thousands of unlabeled rows is then best served by kernels that
-# forget what their few labels said.
+# ignore their few labels.
 
 families = ("diag", "spherical")
 errors = {
