@@ -130,22 +130,31 @@ def test_rows_are_not_scored_by_what_they_have_selected():
 
 @pytest.fixture
 def small_samples(monkeypatch):
-    for name, n_rows in (("SAMPLE_ROWS", 60), ("MOST_KERNELS", 90), ("WEIGHT_ROWS", 120)):
+    for name, n_rows in (
+        ("SAMPLE_ROWS", 60),
+        ("MOST_KERNELS", 90),
+        ("WEIGHT_ROWS", 120),
+        ("RIDGE", 0.0),  # which keeps members of so few rows
+    ):
         monkeypatch.setattr(f"kernelpool.training.pool.{name}", n_rows)
 
 
 def test_of_many_rows_a_sample_selects(small_samples):
+    class Opposite(GaussianNB):
+        def predict_log_proba(self, X):
+            return -super().predict_log_proba(X)
+
     numbers, one = Columns.numbers(4), np.ones(240)
     whole = PoolFit(X, CODES, one, FOLD, columns=numbers, table=X, kind="log_linear")
     candidates = [
         Candidate("nb", GaussianNB(), "table"),
-        Candidate("nearest", KNeighborsClassifier(1), "table"),  # certain, and often wrong
+        Candidate("opposite", Opposite(), "table"),
         Candidate("line", LogisticRegression(), "table"),
     ]
     fit = fit_pool(whole, candidates)
     assert len(fit.x) == 240
     outcome = {trial.name: trial.outcome for trial in fit.trials}
-    assert outcome["nearest"] == "dropped on a sample"
+    assert outcome["opposite"] == "dropped on a sample"
     assert "kept" in outcome.values()
     sample = fit_pool(whole, candidates, end=perf_counter() + 1e-6)  # no time for more
     assert 60 <= len(sample.x) < 80

@@ -106,7 +106,7 @@ SAMPLE_ROWS = 3_000
 take part from the start.
 """
 
-MOST_ROWS, MOST_KERNELS, WEIGHT_ROWS = 100_000, 4_000, 20_000
+MOST_ROWS, MOST_KERNELS, WEIGHT_ROWS = 100_000, 6_000, 20_000
 """Rows that train the networks of a pool, those that become kernels of a network that leaves rows
 out by itself, and those to which weights are fitted, at most.
 """
