@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
 
 from ..arrays import safe_log, to_numpy
 from ..errors import KernelpoolError
@@ -473,15 +474,8 @@ def feature_importance(
     """
     columns, x, log_proba, _ = encoded(model, X)
     codes = class_codes(model.classes_, y, len(x))
-    weight = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    if weight.shape != (len(x),) or not np.isfinite(weight).all() or (weight < 0).any():
-        raise KernelpoolError(
-            f"sample_weight must be {len(x)} numbers, one a row and none negative; got an array of "
-            f"shape {weight.shape} with the lowest {weight.min(initial=np.inf):g}."
-        )
+    weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     total = weight.sum()
-    if not total > 0:
-        raise KernelpoolError("sample_weight must have a positive number; got zeros alone.")
 
     def of_class(x: np.ndarray) -> np.ndarray:
         """log P(y|x)."""

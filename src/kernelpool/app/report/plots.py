@@ -265,7 +265,7 @@ def draw_novelty(
         label = f"{name} {t:.4g}" + ("" if at == t else " ←" if t < low else " →")
         ax.axvline(at, color=DARK, linewidth=2, linestyle=LINES[i + 1], label=label)
     ax.set(xlabel="log p(x)", ylabel="share of the rows, %")
-    ax.legend(loc="upper left")
+    ax.legend(loc="best")
 
 
 # -- what a classifier is made of ------------------------------------------------------------------
