@@ -270,7 +270,7 @@ class Gaussian(Kernel):
     def write_features(self, out: Array, block: Block) -> None:
         d = block.x.shape[1]
         if d:  # among categories there may be no number
-            transpose_into(out[:d, :], block.x)
+            transpose_into(out[:d, :], block.by_column())
         if out.shape[0] > d:
             self.write_square(out[d:, :], out[:d, :])
 

@@ -21,7 +21,7 @@ class Spherical(Gaussian):
     def write_features(self, out: Array, block: Block) -> None:
         d = block.x.shape[1]
         if d:  # among categories there may be no number
-            transpose_into(out[:d, :], block.x)
+            transpose_into(out[:d, :], block.by_column())
         out[d:, :] = block.once(self.name, lambda block: self.square(block.x.T), 1)
 
     def cross(self, a: Array, b: Array) -> Array:

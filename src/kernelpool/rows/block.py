@@ -123,6 +123,15 @@ class Block:
         """An array to write into, valid until the next call with the same `name` in this thread."""
         return thread_scratch(name, shape, self.x)
 
+    def by_column(self) -> Array:
+        """`x`, column after column in memory where there is room to keep it so: features are written
+        in that order in every sweep.
+        """
+        d = self.x.shape[1]
+        if not is_numpy_array(self.x) or not ("columns" in self._kept or d <= self.keep_width):
+            return self.x
+        return self.once("columns", lambda block: np.asfortranarray(block.x), d)
+
     def in_float64(self) -> "Block":
         """The same rows in float64."""
         return self.once("float64", _in_float64, 2 * self.x.shape[1])

@@ -187,9 +187,7 @@ class ArrayRows:
         x, y, weight = (
             None if a is None else self._rows_of(a, span) for a in (self.x, self.y, self.weight)
         )
-        if self.frame is not None:
-            # column by column, as features are laid out: they are written in every sweep
-            x = self.frame.inside(np.asfortranarray(x) if is_numpy_array(x) else x)
+        x = x if self.frame is None else self.frame.inside(x)
         return Block(x, y, weight, keep_width=max(self._keep_width, 0))
 
     def _rows_of(self, a: Array, span: slice) -> Array:
