@@ -84,8 +84,10 @@ it.
 
 PLAIN = str | bool | int | float | None
 
-FAR = 1e6
-"""How far away: in units of the data, and times the distance of the centers from zero."""
+FAR, SINGLE = 1e6, 1e15
+"""How far away: in units of the data, and times the distance of the centers from zero; and rows
+below which are asked in single precision as well.
+"""
 
 
 def known_classes() -> str:
@@ -368,14 +370,18 @@ def _probe(model: Any, arrays: dict[str, np.ndarray]) -> None:
     x: Any = np.concatenate([near, FAR * near, np.full((1, d), FAR), np.full((1, d), -FAR)])
     columns = _columns(model)
     if columns is not None:  # codes in range; in some rows one cell is missing, in one all are
-        x[:, np.array(columns.levels) > 0] = 0
+        codes = np.arange(len(x))[:, None] % np.maximum(columns.levels, 1)
+        x = np.where(np.array(columns.levels) > 0, codes, x)
         gaps = np.repeat(x[:1], min(d, PROBES) + 1, axis=0)
         gaps[np.eye(len(gaps), d, dtype=bool)] = np.nan
         gaps[-1] = np.nan
         takes_gaps = type(model).__sklearn_tags__(model).input_tags.allow_nan
         x = replace(columns, frame=None).decode(np.concatenate([x, gaps]) if takes_gaps else x)
-    if hasattr(model, "predict_proba"):
-        answer = np.asarray(model.predict_proba(x))
+    single = (
+        [x.astype(np.float32)] if x.dtype == np.float64 and np.nanmax(np.abs(x)) < SINGLE else []
+    )
+    for rows in [x, *single] if hasattr(model, "predict_proba") else []:
+        answer = np.asarray(model.predict_proba(rows))
         right = answer.shape == (len(x), len(model.classes_))
         if not right or not np.abs(answer.sum(axis=1) - 1).max() <= 1e-6:
             raise ModelFileError("The probabilities of the model in the file do not sum to one.")
@@ -391,10 +397,5 @@ def _columns(model: Any) -> Any:
     """The columns of the table that a model takes; None for transformers and pipelines, which take
     numbers.
     """
-    if isinstance(model, estimators.RejectClassifier):
-        return _columns(model.estimator_)
-    if isinstance(model, estimators.ConformalClassifier):
-        return _columns(model.estimators_[0])
-    if isinstance(model, FrozenEstimator):
-        return _columns(model.estimator)
+    model = model.estimator if isinstance(model, FrozenEstimator) else model
     return None if isinstance(model, OTHERS) else getattr(model, "columns_", None)
