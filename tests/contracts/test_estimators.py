@@ -144,7 +144,9 @@ def test_answers_are_functions_of_the_row_alone(name, missing):
     X, _ = table(seed=3)
     model = fitted(name, missing)
     together = model.predict_proba(X)
-    assert get_tags(model).input_tags.allow_nan
+    tags = get_tags(model).input_tags
+    assert tags.allow_nan
+    assert tags.string
     np.testing.assert_allclose(together.sum(axis=1), 1, rtol=1e-9)
     some = [0, 5, 17, 40, 41]
     alone = np.vstack([model.predict_proba(X.iloc[[i]]) for i in some])

@@ -121,7 +121,8 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        # `categorical` would make scikit-learn's checks round X to a few whole numbers
+        tags.input_tags.allow_nan = tags.input_tags.string = True
         return tags
 
     def _scores(self, rows: Rows) -> RowFunction:

@@ -98,6 +98,11 @@ class SharedKernelClassifier(  # type: ignore[misc]
     classes apart. The network of the paper is `SharedKernelClassifier.prbf`;
     `SharedKernelClassifier.auto` chooses everything on held-out rows.
 
+    Parameters come in groups: the usual ones, from `n_kernels` to `n_jobs`; the start, `init` and
+    `warm_start`; what keeps kernels from collapsing, from `kernel_prior` to `standardize`; sharing
+    and overlap, the subjects of the papers; and how long training runs and what it shows, from
+    `max_iter` on.
+
     Parameters
     ----------
     n_kernels : int, sequence of int, "auto" or None, default=None
@@ -108,6 +113,53 @@ class SharedKernelClassifier(  # type: ignore[misc]
     covariance_type : {"spherical", "diag", "full", "tied", "auto"}, default="full"
         Shape of the kernels. The spherical family is the paper's and depends on the units of the
         features, see `standardize`; the other three do not. "auto" chooses on held-out rows.
+    training : {"conditional", "em"} or Training, default="conditional"
+        "em" fits the density of each class. "conditional" trains further networks, from the EM
+        solution, to discriminate the classes: on log P(C|x), each stopped where the loss on
+        held-out rows is least. Probabilities and labels then come from these (`discriminative_`);
+        `log_density`, `score_samples`, `kernel_posterior` and `sample` still come from the EM
+        network. A :class:`~kernelpool.Training` says more. More than 20,000 rows train one
+        conditional network and stay where they live; about 10,000 are held out. Where rows times
+        kernels times classes are more than 3 10^7, as with a hundred classes, networks make fewer
+        steps, and from about 3 10^8 on none: they are then the EM networks at the temperature that
+        suits held-out rows.
+    class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
+        Prior probabilities of the classes, in the order of the sorted labels, all equal, or by
+        label. None takes their shares among the labeled rows. `with_class_prior` changes them
+        afterwards.
+    categorical_features : "from_dtype", array-like of str, int or bool, or None
+        Which columns of X hold categories: those whose type says so (strings, categories, booleans;
+        of an array of Python objects, columns with text in them), the default; those named, counted
+        or marked; or none. A kernel has a table of
+        probabilities for each, beside a Gaussian over the numbers.
+    unlabeled : int, float, str or None, default=None
+        The label in `y` that marks rows without a label, whose class is summed out: -1 as in
+        scikit-learn's semi-supervised module, NaN for any missing value, or a string. Nothing is
+        guessed: -1 is a class like any other unless it is named here, and a missing label is an
+        error. Their weight is that of `sample_weight`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts.
+    n_jobs : int or None, default=None
+        Threads. None takes as many as BLAS may, which joblib, threadpoolctl and the environment
+        control; -1 all cores. The results do not depend on it.
+    init : {"kmeans", "random", "mixtures"} or Start, default="kmeans"
+        How kernels are placed: by k-means in the class that owns them, at random rows of that class
+        (the paper), or by fitting a separate mixture for each class from a k-means start and
+        opening the sharing afterwards. A :class:`~kernelpool.Start` gives first parameters, the
+        owners of the kernels, and the number of starts.
+    warm_start : bool, default=False
+        Start from the parameters of the previous call to `fit`; what was chosen there stays chosen.
+    kernel_prior : {"conjugate", "auto"} or None, default="conjugate"
+        "conjugate" puts the data-scaled prior of Fraley & Raftery (2007) on every kernel, so that
+        kernels of few rows keep a width of their own and none falls to the floor. None is maximum
+        likelihood, as in the papers. "auto" chooses on held-out rows.
+    covariance_floor : float, default=1e-6
+        Smallest variance of a kernel along a feature, as a part of the variance of that feature in
+        the data (spherical: of the mean variance). At 0 a kernel that collapses is an error.
+    empty_kernels : {"move", "drop", "keep"}, default="move"
+        What becomes of a kernel that accounts for less than a thousandth of a row when the
+        objective has settled: it is moved to the worst modeled row of its class if that raises the
+        objective and dropped otherwise; dropped at once; or kept.
     standardize : bool, default=True
         Whether spherical kernels are round among features of variance one, so that units do not
         matter, or among the features as they are, as in the papers. Densities and parameters are in
@@ -121,57 +173,10 @@ class SharedKernelClassifier(  # type: ignore[misc]
         Strength of the penalty on kernels whose classes lie apart (Constantinopoulos, Titsias &
         Likas 2002); 0 is maximum likelihood, the paper's tables go from 5 to 20. An
         :class:`~kernelpool.Overlap` says how it is measured. "auto" chooses on held-out rows.
-    kernel_prior : {"conjugate", "auto"} or None, default="conjugate"
-        "conjugate" puts the data-scaled prior of Fraley & Raftery (2007) on every kernel, so that
-        kernels of few rows keep a width of their own and none falls to the floor. None is maximum
-        likelihood, as in the papers. "auto" chooses on held-out rows.
-    covariance_floor : float, default=1e-6
-        Smallest variance of a kernel along a feature, as a part of the variance of that feature in
-        the data (spherical: of the mean variance). At 0 a kernel that collapses is an error.
-    class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
-        Prior probabilities of the classes, in the order of the sorted labels, all equal, or by
-        label. None takes their shares among the labeled rows. `with_class_prior` changes them
-        afterwards.
-    init : {"kmeans", "random", "mixtures"} or Start, default="kmeans"
-        How kernels are placed: by k-means in the class that owns them, at random rows of that class
-        (the paper), or by fitting a separate mixture for each class from a k-means start and
-        opening the sharing afterwards. A :class:`~kernelpool.Start` gives first parameters, the
-        owners of the kernels, and the number of starts.
-    training : {"conditional", "em"} or Training, default="conditional"
-        "em" fits the density of each class. "conditional" trains further networks, from the EM
-        solution, to discriminate the classes: on log P(C|x), each stopped where the loss on
-        held-out rows is least. Probabilities and labels then come from these (`discriminative_`);
-        `log_density`, `score_samples`, `kernel_posterior` and `sample` still come from the EM
-        network. A :class:`~kernelpool.Training` says more. More than 20,000 rows train one
-        conditional network and stay where they live; about 10,000 are held out. Where rows times
-        kernels times classes are more than 3 10^7, as with a hundred classes, networks make fewer
-        steps, and from about 3 10^8 on none: they are then the EM networks at the temperature that
-        suits held-out rows.
-    empty_kernels : {"move", "drop", "keep"}, default="move"
-        What becomes of a kernel that accounts for less than a thousandth of a row when the
-        objective has settled: it is moved to the worst modeled row of its class if that raises the
-        objective and dropped otherwise; dropped at once; or kept.
     max_iter : int, default=200
         Most sweeps over the rows from one start.
     tol : float, default=1e-5
         EM stops when a sweep adds less than this to the objective per row.
-    categorical_features : "from_dtype", array-like of str, int or bool, or None
-        Which columns of X hold categories: those whose type says so (strings, categories, booleans;
-        of an array of Python objects, columns with text in them), the default; those named, counted
-        or marked; or none. A kernel has a table of
-        probabilities for each, beside a Gaussian over the numbers.
-    unlabeled : int, float, str or None, default=None
-        The label in `y` that marks rows without a label, whose class is summed out: -1 as in
-        scikit-learn's semi-supervised module, NaN for any missing value, or a string. Nothing is
-        guessed: -1 is a class like any other unless it is named here, and a missing label is an
-        error. Their weight is that of `sample_weight`.
-    warm_start : bool, default=False
-        Start from the parameters of the previous call to `fit`; what was chosen there stays chosen.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the starts.
-    n_jobs : int or None, default=None
-        Threads. None takes as many as BLAS may, which joblib, threadpoolctl and the environment
-        control; -1 all cores. The results do not depend on it.
     verbose : int, default=0
         1 prints a line every ten sweeps, 2 a line each sweep.
     callback : callable or None, default=None
@@ -306,43 +311,43 @@ class SharedKernelClassifier(  # type: ignore[misc]
         n_kernels: int | Sequence[int] | str | None = None,
         *,
         covariance_type: str = "full",
+        training: str | Training = "conditional",
+        class_prior: Any = None,
+        categorical_features: Any = "from_dtype",
+        unlabeled: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        init: str | Start = "kmeans",
+        warm_start: bool = False,
+        kernel_prior: str | None = "conjugate",
+        covariance_floor: float = 1e-6,
+        empty_kernels: str = "move",
         standardize: bool = True,
         sharing: Any = 0.0,
         overlap: float | str | Overlap = 0.0,
-        kernel_prior: str | None = "conjugate",
-        covariance_floor: float = 1e-6,
-        class_prior: Any = None,
-        init: str | Start = "kmeans",
-        training: str | Training = "conditional",
-        empty_kernels: str = "move",
         max_iter: int = 200,
         tol: float = 1e-5,
-        categorical_features: Any = "from_dtype",
-        unlabeled: Any = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
         verbose: int = 0,
         callback: Callable[[SweepInfo], Any] | None = None,
     ) -> None:
         self.n_kernels = n_kernels
         self.covariance_type = covariance_type
+        self.training = training
+        self.class_prior = class_prior
+        self.categorical_features = categorical_features
+        self.unlabeled = unlabeled
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.init = init
+        self.warm_start = warm_start
+        self.kernel_prior = kernel_prior
+        self.covariance_floor = covariance_floor
+        self.empty_kernels = empty_kernels
         self.standardize = standardize
         self.sharing = sharing
         self.overlap = overlap
-        self.kernel_prior = kernel_prior
-        self.covariance_floor = covariance_floor
-        self.class_prior = class_prior
-        self.init = init
-        self.training = training
-        self.empty_kernels = empty_kernels
         self.max_iter = max_iter
         self.tol = tol
-        self.categorical_features = categorical_features
-        self.unlabeled = unlabeled
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
 
