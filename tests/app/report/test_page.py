@@ -189,25 +189,19 @@ def test_drift_priors_and_importance_are_those_of_the_library(customers_page, cu
 # -- explorer --------------------------------------------------------------------------------------
 
 
-def unpacked(runs):
-    return np.repeat(runs[::2], runs[1::2]).reshape(16, 24)
-
-
-def centers(ranges):
-    low, high = np.array(ranges).T
-    steps = [(np.arange(n) + 0.5) / n for n in (24, 16)]
-    return [low[i] + steps[i] * (high[i] - low[i]) for i in (0, 1)]
-
-
 def test_regions_are_predictions_of_rows_in_which_all_else_is_missing(customers_page, customers):
     model, X, _ = customers
     data = customers_page.explorer
-    across, up = centers(data["ranges"])
-    asked = X.iloc[[0] * (24 * 16)].copy()
+    runs, n = data["regions"][0], data["grid"]
+    across, up = (
+        low + (np.arange(n[i]) + 0.5) / n[i] * (high - low)
+        for i, (low, high) in enumerate(data["ranges"])
+    )
+    asked = X.iloc[[0] * (n[0] * n[1])].copy()
     asked["plan"], asked["region"] = None, None
-    asked["age"], asked["spend"] = np.tile(across, 16), np.repeat(up, 24)
-    want = model.predict_proba(asked).argmax(axis=1).reshape(16, 24)
-    np.testing.assert_array_equal(unpacked(data["regions"][0]), want)
+    asked["age"], asked["spend"] = np.tile(across, n[1]), np.repeat(up, n[0])
+    want = model.predict_proba(asked).argmax(axis=1)
+    np.testing.assert_array_equal(np.repeat(runs[::2], runs[1::2]), want)
     assert len(np.unique(want)) == 2
 
 

@@ -75,8 +75,10 @@ MOST_IN_MATRIX = 12
 N_DRAWN, ONE_IN, MOST_PATTERNS = 5000, 100, 20
 """Rows that are drawn, how rare an outlier is among them, and sets of missing cells."""
 
-MOST_AXES, MOST_CATEGORIES, MOST_DRAWN, GRID = 6, 6, 60, (24, 16)
-"""Features, categorical features and kernels in the explorer; cells of regions, across and up."""
+MOST_AXES, MOST_CATEGORIES, MOST_DRAWN, N_CELLS = 6, 6, 60, 6000
+"""Features, categorical features and kernels in the explorer; cells of regions, about, of all pairs
+of features together.
+"""
 
 
 @dataclass(frozen=True)
@@ -526,6 +528,8 @@ def explore(
     shown = [i for i, values in enumerate(categories) if values is not None][:MOST_CATEGORIES]
     kernels, nearest = _drawn_kernels(inside, X, axes)
     ranges = [_range(x[:, i]) for i in axes]
+    n_pairs = max(1, len(axes) * (len(axes) - 1) // 2)
+    grid = [round(side * min(3.0, (N_CELLS / n_pairs / 384) ** 0.5)) for side in (24, 16)]
     return {
         "features": [text_of(inside.names[i]) for i in axes],
         "labels": [text_of(label) for label in classes.tolist()],
@@ -547,8 +551,8 @@ def explore(
         "ranges": ranges,
         "missing": bool(np.isnan(x[:, axes]).any()),
         "start": [axes.index(i) for i in plots.separating(x, named, axes, 2)] * 2,
-        "grid": GRID,
-        "regions": _regions(inside, axes, ranges),
+        "grid": grid,
+        "regions": _regions(inside, axes, ranges, grid),
     }
 
 
@@ -559,13 +563,13 @@ def _range(column: np.ndarray) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _regions(inside: Inside, axes: list[int], ranges: Any) -> list[list[int]]:
+def _regions(inside: Inside, axes: list[int], ranges: Any, grid: list[int]) -> list[list[int]]:
     """Codes of the cells of each pair of axes, from the lowest row up, as runs (code, count)."""
     found = []
     for a, b in combinations(range(len(axes)), 2):
         centers = [
             low + (np.arange(n) + 0.5) / n * (high - low)
-            for n, (low, high) in zip(GRID, (ranges[a], ranges[b]), strict=True)
+            for n, (low, high) in zip(grid, (ranges[a], ranges[b]), strict=True)
         ]
         code = plots.regions_of(inside, (axes[a], axes[b]), centers[0], centers[1], decide=False)
         if code is None:
