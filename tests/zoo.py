@@ -55,7 +55,7 @@ CLASSIFIERS = {
 }
 
 META = {
-    "reject": RejectClassifier(SharedKernelClassifier(2, **EM, random_state=0)),
+    "reject": RejectClassifier(SharedKernelClassifier(2, **EM, random_state=0), novelty=0.05),
     "conformal": ConformalClassifier(SharedKernelClassifier(2, **EM, random_state=0)),
 }
 
