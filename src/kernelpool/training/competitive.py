@@ -9,6 +9,7 @@ from ..em import Fit, Outcome, Stop, em
 from ..lbfgs import maximize
 from ..networks.competitive import Competitive, Cost, NeuronParams, Solver
 from ..rows import Frame, as_rows, one_blas_thread
+from ..starts import sample_rows
 from .prepare import TrainingData, labeled, merge_duplicates, surveyed
 
 START_LENGTH = 4.0
@@ -116,7 +117,13 @@ def fit_neurons(
     # steps that are too long end in NaN, which EM reports
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         for _ in range(n_init):
-            start = _start(n_neurons, network.n_outputs, x if local else None, len(x.T), rng)
+            start = _start(n_neurons, network.n_outputs, len(x.T), rng)
+            if local:  # at random rows
+                samples = sample_rows(
+                    as_rows(x, codes, weight), len(data.classes), int(rng.integers(2**31))
+                )
+                mean = rng.choice(np.concatenate([sample.x for sample in samples]), n_neurons)
+                start = replace(start, place=(mean, np.ones_like(mean)))
             steps: list[NeuronParams] = []
 
             def record(fit: Fit[NeuronParams], steps: list[NeuronParams] = steps) -> bool:
@@ -152,16 +159,11 @@ def fit_neurons(
     return fields, best
 
 
-def _start(
-    n_neurons: int, n_outputs: int, x: np.ndarray | None, d: int, rng: np.random.Generator
-) -> NeuronParams:
-    """Neurons of all directions; with `x`, at random rows of it."""
+def _start(n_neurons: int, n_outputs: int, d: int, rng: np.random.Generator) -> NeuronParams:
+    """Neurons of all directions, with equal shares."""
     columns = [_spread_directions(n_neurons, d + 1, rng) for _ in range(n_outputs)]
     weight = START_LENGTH * np.stack(columns, axis=1)
-    mixing = np.full(n_neurons, 1 / n_neurons)
-    if x is None:
-        return NeuronParams(weight, mixing)
-    return NeuronParams(weight, mixing, (rng.choice(x, n_neurons), np.ones((n_neurons, d))))
+    return NeuronParams(weight, np.full(n_neurons, 1 / n_neurons))
 
 
 def _spread_directions(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
