@@ -141,9 +141,13 @@ def test_columns_of_numbers_as_categories_and_rows_without_a_class(run):
 
 
 def test_columns_that_are_left_out_are_named(run):
-    write_csv("d.csv", ["id", *NAMES], [[f"k{i}", *row] for i, row in enumerate(colors())])
+    empty = [f"e{i}" for i in range(10)]
+    rows = [[f"k{i}", *row, *[""] * 10, row[2][0]] for i, row in enumerate(colors())]
+    write_csv("d.csv", ["id", *NAMES, *empty, "leak"], rows)
     ran = run(*FIT, *QUICK)
     assert "Warning: column 'id' is left out: nearly every row has a value of its own" in ran.err
+    assert "Warning: for such reasons these are left out, too: 'e7', 'e8', 'e9'." in ran.err
+    assert re.search(r"Warning: .*'leak' .* is found in one class alone", ran.err)
     run("predict", "d.safetensors", "d.csv", "--keep", "id", "-o", "out.csv")
     assert Path("out.csv").read_text().splitlines()[1].startswith("k0,red,")
 

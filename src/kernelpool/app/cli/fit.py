@@ -32,7 +32,7 @@ from ... import (
     save,
 )
 from ...inspection import DriftReference, Metrics, describe, hold_out, row_keys, stratified_folds
-from ...text import did_you_mean, percent, plain, plural, quoted, shown
+from ...text import did_you_mean, listed, percent, plain, plural, quoted, shown
 from ..readers.files import SUFFIXES, Source, stem_of
 from ..readers.table import CATEGORY, DATE, KINDS, Rows, fingerprint, read_rows
 from . import console as o
@@ -65,6 +65,9 @@ MOST_CALIBRATION, MOST_WATCHED = 2000, 1000
 
 NOT_SETTABLE = ("callback", "verbose", "random_state", "time_limit")
 """Parameters that are objects, or set by options of their own."""
+
+MOST_NAMED = 8
+"""Columns, or classes, that a line names."""
 
 LOWEST = 1000
 """Held-out densities that are kept, the lowest: thresholds of novelty are among them."""
@@ -235,12 +238,16 @@ def _describe(rows: Rows, screen: Screen) -> None:
     if missing.total():
         cells = [f"{quoted(name)} {n:,}" for name, n in missing.most_common() if n]
         screen.say(f"{plural(missing.total(), 'missing cell')}: {_some(cells)}.")
-    for name, why in rows.left_out.items():
+    for name, why in list(rows.left_out.items())[:MOST_NAMED]:
         screen.warn(f"column {quoted(name)} is left out: {why}.")
+    if len(rows.left_out) > MOST_NAMED:
+        names = listed(list(rows.left_out)[MOST_NAMED:], MOST_NAMED)
+        screen.warn(f"for such reasons these are left out, too: {names}.")
 
 
 def _some(texts: list[str]) -> str:
-    return ", ".join(texts[:8]) + (f", and {len(texts) - 8} more" if len(texts) > 8 else "")
+    more = len(texts) - MOST_NAMED
+    return ", ".join(texts[:MOST_NAMED]) + (f", and {more} more" if more > 0 else "")
 
 
 # -- one fit ---------------------------------------------------------------------------------------
