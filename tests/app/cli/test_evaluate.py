@@ -14,7 +14,6 @@ from sklearn.metrics import (
 )
 
 import kernelpool
-from kernelpool import inspection
 from kernelpool.app.files import read_header
 from kernelpool.app.readers import files
 
@@ -135,14 +134,9 @@ def test_check_finds_what_changed(run, model, new):
     assert set(moved["moved"]) == {"a", "log-density"}
     ran = run("check", model, "moved.csv")
     assert "This is not reliable: features have moved" in ran.text
-    summary = read_header(model)["summary"]["reference"]
+    features = read_header(model)["summary"]["reference"]["features"]
     kept = {"name", "edges", "categories", "counts"}  # counts, and no rows
-    assert all(set(feature) == kept for feature in summary["features"])
-    reference = inspection.DriftReference.from_dict(summary)
-    report = reference.compare(reference.count(table(shifted), kernelpool.load(model)))
-    assert [part["p_value"] for part in moved["parts"]] == [
-        part["p_value"] for part in report.parts
-    ]
+    assert all(set(feature) == kept for feature in features)
     kernelpool.save(kernelpool.load(model), "bare.st")
     assert "has no counts of the rows of its fit" in run("check", "bare.st", new, code=4).text
 

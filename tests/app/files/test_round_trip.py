@@ -100,13 +100,6 @@ def test_a_loaded_model_can_be_fitted_again(name, path):
     assert_same(answers(model, X), answers(twice, X))
 
 
-def test_warm_start_goes_on_from_a_loaded_model(path):
-    X, y, _, _ = rows()
-    model = SharedKernelClassifier.prbf(4, random_state=0, warm_start=True, tol=1e-3).fit(X, y)
-    again = saved(model, path)
-    assert_same(answers(model.fit(X, y), X), answers(again.fit(X, y), X))
-
-
 def test_a_random_state_goes_on_where_it_was(path):
     X, y, _, _ = rows()
     state = np.random.RandomState(5)
@@ -140,15 +133,6 @@ def test_ten_thousand_columns(path):
     model = kernels(n_kernels=2).fit(pd.DataFrame(X, columns=names), np.arange(12) % 2)
     assert list(saved(model, path).feature_names_in_) == names
     assert read_header(path)["feature_names"] == names
-
-
-def test_a_fit_elsewhere_comes_home(path):
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    X, y, _, _ = rows()
-    model = kernels().fit(torch.asarray(X), torch.asarray(y))
-    again = saved(model, path)
-    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert torch.equal(again.predict_proba(torch.asarray(X)), model.predict_proba(torch.asarray(X)))
 
 
 def test_a_model_that_was_fitted_before_is_written_once(path):

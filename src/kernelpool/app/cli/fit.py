@@ -241,8 +241,8 @@ def _describe(rows: Rows, screen: Screen) -> None:
     for name, why in list(rows.left_out.items())[:MOST_NAMED]:
         screen.warn(f"column {quoted(name)} is left out: {why}.")
     if len(rows.left_out) > MOST_NAMED:
-        names = listed(list(rows.left_out)[MOST_NAMED:], MOST_NAMED)
-        screen.warn(f"for such reasons these are left out, too: {names}.")
+        others = listed(list(rows.left_out)[MOST_NAMED:], MOST_NAMED)
+        screen.warn(f"for such reasons these are left out, too: {others}.")
 
 
 def _some(texts: list[str]) -> str:
