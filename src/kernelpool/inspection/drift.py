@@ -1,5 +1,5 @@
-r"""Whether rows are still like those that a classifier was trained on: which features have moved, and
-how frequent the classes are now.
+r"""Whether rows are still like those that a classifier was trained on: which features have moved,
+and how frequent the classes are now.
 
 K. Pearson, "On the probability that two independent distributions of frequency are really samples
 from the same population", Biometrika 8, 1911: the test. S. Holm, "A simple sequentially rejective

@@ -149,9 +149,9 @@ class Explanation:
     features : tuple of FeaturePart
         The largest parts first.
     kernels : tuple of dict
-        The kernels that the row belongs to most, where the model is one network: `index` in the order of the fitted attributes,
-        `posterior` P(j|x), `label` of the class that the kernel serves most and its
-        `class_posterior` P(C_k|j); both None where they are not known.
+        The kernels that the row belongs to most, where the model is one network: `index` in the
+        order of the fitted attributes, `posterior` P(j|x), `label` of the class that the kernel
+        serves most and its `class_posterior` P(C_k|j); both None where they are not known.
     """
 
     label: Any
@@ -178,18 +178,15 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """A sentence and a bar chart, as HTML that can stand in any page."""
-        rows = self._rows()
-        most, html = max(abs(row[1]) for row in rows) or 1.0, ""
+        rows, html = self._rows(), ""
+        most = max(abs(part) for _, part, _ in rows) or 1.0
         for name, part, note in rows:
-            at, color = (50, "#0072B2") if part > 0 else (50 - 50 * abs(part) / most, "#D55E00")
-            bar = (
-                f'<div style="margin-left:{at:.1f}%;width:{50 * abs(part) / most:.1f}%;height:0.8em;'
-                f'background:{color}"></div>'
-            )
-            html += (
-                f'<tr><td style="text-align:left">{escape(name)}</td><td>{signed(part)}</td>'
-                f'<td style="width:14em">{bar}</td><td style="text-align:left">{escape(note)}</td></tr>'
-            )
+            width = 50 * abs(part) / most
+            at, color = (50, "#0072B2") if part > 0 else (50 - width, "#D55E00")
+            place = f"margin-left:{at:.1f}%;width:{width:.1f}%;height:0.8em;background:{color}"
+            bar = f'<div style="width:14em"><div style="{place}"></div></div>'
+            cells = [escape(name), signed(part), bar, escape(note)]
+            html += f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
         return f"<div><p>{escape(self._sentence())}</p><table>{html}</table></div>"
 
     def _sentence(self) -> str:

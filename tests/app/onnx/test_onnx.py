@@ -414,7 +414,8 @@ def test_without_onnx_the_error_says_what_to_install(monkeypatch):
 
 
 def test_importing_the_library_imports_nothing_optional():
-    code = "import sys, kernelpool; print({'onnxruntime', 'skl2onnx', 'safetensors', 'torch', 'typer'} & set(sys.modules))"
+    optional = {"onnxruntime", "skl2onnx", "safetensors", "torch", "typer"}
+    code = f"import sys, kernelpool; print({optional} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

@@ -60,8 +60,9 @@ def test_a_page_of_hostile_names_loads_nothing_runs_nothing_and_sorts(browser, h
     requests = [url for url in browser.requests if not url.startswith("data:")]
     assert requests == [hostile_path.resolve().as_uri()]
     assert browser.trouble == []
-    events = "['mouseover', 'focus', 'click', 'error', 'load'].forEach(n => e.dispatchEvent(new Event(n)))"
-    browser.run(f"document.querySelectorAll('*').forEach(e => {events})")
+    events = "['mouseover', 'focus', 'click', 'error', 'load']"
+    every = f"{events}.forEach(n => e.dispatchEvent(new Event(n)))"
+    browser.run(f"document.querySelectorAll('*').forEach(e => {every})")
     assert browser.run("typeof window.pwned") == "undefined"
     browser.open(hostile_path)
     loaded = browser.run("[...document.images].map(i => i.complete && i.naturalWidth > 100)")
@@ -120,8 +121,9 @@ def test_the_page_fits_its_window_in_light_and_dark(browser, kind, width, dark, 
 
 def overflowing(browser, kinds):
     """Elements with more in them than they have room for."""
-    full = f"[...document.querySelectorAll('{kinds}')].filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 1)"
-    return browser.run(f"{full}.map(e => e.outerHTML.slice(0, 80))")
+    full = "e => e.clientWidth && e.scrollWidth > e.clientWidth + 1"
+    found = f"[...document.querySelectorAll('{kinds}')].filter({full})"
+    return browser.run(f"{found}.map(e => e.outerHTML.slice(0, 80))")
 
 
 @pytest.mark.slow

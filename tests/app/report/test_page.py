@@ -296,7 +296,8 @@ def test_a_row_may_be_odd_although_each_value_is_common(report):
 
 def test_the_bound_is_a_quantile_of_rows_drawn_from_the_model(page, fitted, clouds):
     drawn, _ = fitted.sample(200_000, random_state=1)
-    bound = float(re.search(r"log p\(x\) below (\S+)\. rows", page.text)[1].replace("−", "-"))  # noqa: RUF001
+    said = re.search(r"log p\(x\) below (\S+)\. rows", page.text)[1]
+    bound = float(said.replace("\N{MINUS SIGN}", "-"))
     assert np.mean(fitted.score_samples(drawn) < bound) == pytest.approx(
         0.01, rel=0.5
     )  # three and a half standard errors of 5,000 draws

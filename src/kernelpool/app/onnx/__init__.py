@@ -70,7 +70,7 @@ def to_onnx(
     Raises
     ------
     KernelpoolError
-        If the estimator cannot be told in ONNX, or skl2onnx is not installed (``pip install
+        If the estimator cannot be expressed in ONNX, or skl2onnx is not installed (``pip install
         ".[onnx]"`` in its folder).
 
     Notes

@@ -373,7 +373,7 @@ def _classes(pool: Any, j: int, most: int) -> list[tuple[int, float]]:
 
 
 def _kernels(inside: Inside, x: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
-    """The greatest kernels, with what they are along features, beside rows, (n, d)."""
+    """The greatest kernels, with what they are along features; `x` are rows, (n, d)."""
     if inside.pool is None:
         return []
     pool, found = inside.pool, []
@@ -513,7 +513,8 @@ def explore(
 ) -> dict[str, Any] | None:
     """Rows, kernels and regions of classes along any two features: the data of the page's script.
 
-    Of rows with the codes of their classes, (n,), -1 where not known, and log p(x), (n,). `threshold` is that of the ambiguity. Axes are
+    Of rows with the codes of their classes, (n,), -1 where not known, and log p(x), (n,).
+    `threshold` is that of the ambiguity. Axes are
     input columns of numbers: None where there are none. Categories are given by name, and a region
     is the most probable class where the two features of the axes alone are known.
     """

@@ -281,8 +281,9 @@ def plot_kernels(
     legend: bool = True,
     ax: Any = None,
 ) -> None:
-    """Rows and kernels along two axes; a kernel of more features is drawn as its projection. Of many,
-    600 random rows and the 30 greatest kernels are drawn.
+    """Rows and kernels along two axes; a kernel of more features is drawn as its projection.
+
+    Of many, 600 random rows and the 30 greatest kernels are drawn.
 
     Parameters
     ----------
@@ -463,7 +464,9 @@ def _rgb(color: str) -> np.ndarray:
 
 
 def _draw_ellipses(centers: np.ndarray, covariances: Any, shares: np.ndarray, ax: Any) -> None:
-    """Two deviations wide, in the mixed colors of their classes, broken where no class has nine tenths of a kernel."""
+    """Two deviations wide, in the mixed colors of their classes, broken where no class has nine
+    tenths of a kernel.
+    """
     from matplotlib.patches import Ellipse
 
     mixed = 0.85 * shares @ np.array([_rgb(color_of(k)) for k in range(shares.shape[1])])
