@@ -295,7 +295,7 @@ class PooledClassifier(DensityClassifier):
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            How often each row counts, as in `SharedKernelClassifier.fit`.
 
         Returns
         -------

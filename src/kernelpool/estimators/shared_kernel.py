@@ -381,7 +381,9 @@ class SharedKernelClassifier(  # type: ignore[misc]
             by its probability. Classes are then the names of the columns of a data frame, or their
             positions.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts.
+            How often each row counts: a weight of two is the row twice, one of zero no row. The sum
+            of all weights is the number of rows with which priors and held-out losses reckon, so
+            weights of which only the proportions are known should sum to n_samples.
         X_val : array-like of shape (n_validation_samples, n_features), default=None
             Rows on which one conditional network is stopped; None cross-fits several, each stopped
             on a fold of X.

@@ -691,7 +691,7 @@ def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) ->
     if not 1 / HEAVIEST <= total <= HEAVIEST:
         raise KernelpoolError(
             f"sample_weight must sum to a number between {1 / HEAVIEST:g} and {HEAVIEST:g}; got "
-            f"{total:g}. Multiply all weights by a constant: only their proportions count."
+            f"{total:g}. Multiply all weights by a constant: a weight is a number of rows."
         )
     weight = known.observed.sum(axis=0)
     if not (weight > 0).all():
