@@ -29,6 +29,7 @@ from ..arrays import (
     match_array,
     namespace,
     normal_cdf,
+    take_columns,
 )
 from ..rows import Block, Frame, MissingCells
 from ..sums import record
@@ -90,18 +91,14 @@ class Product(Kernel):
 
     # -- both parts -----------------------------------------------------------------------------
 
-    def _take(self, a: Array, columns: list[int]) -> Array:
-        xp = namespace(a)
-        return xp.take(a, xp.asarray(columns, dtype=xp.int64, device=device(a)), axis=-1)
-
     def _numbers_of(self, block: Block) -> Block:
         """The block as the Gaussian family sees it."""
-        numbers = self._take(block.x, self.numbers)
+        numbers = take_columns(block.x, self.numbers)
         part = Block(numbers, block.y, block.weight, classes=block.classes)
         if block.missing is not None:
             known = block.missing
             observed, patterns = (
-                self._take(a, self.numbers) for a in (known.observed, known.patterns)
+                take_columns(a, self.numbers) for a in (known.observed, known.patterns)
             )
             part.missing = MissingCells(observed, patterns, known.spans)
         return part
@@ -111,7 +108,7 @@ class Product(Kernel):
         xp, among = namespace(numbers), [*self.numbers, *self.categorical]
         columns = [xp.astype(code, numbers.dtype)[:, None] for code in codes]
         order = [among.index(i) for i in range(len(self.levels))]
-        return self._take(xp.concat([numbers, *columns], axis=1), order)
+        return take_columns(xp.concat([numbers, *columns], axis=1), order)
 
     def _codes(self, x: Array) -> list[Array]:
         """The level of every row in each categorical column, (n,)."""
@@ -133,17 +130,17 @@ class Product(Kernel):
     def from_arrays(self, mean: Array, covariance: Array, probability: Array) -> ProductKernels:
         """Kernels of arrays with an entry for every column; those of categories have no meaning."""
         if covariance.ndim > 1:
-            covariance = self._take(covariance, self.numbers)
+            covariance = take_columns(covariance, self.numbers)
         if self.matrices:
             turned = namespace(covariance).matrix_transpose(covariance)
-            covariance = self._take(turned, self.numbers)
-        return ProductKernels(self._take(mean, self.numbers), covariance, probability)
+            covariance = take_columns(turned, self.numbers)
+        return ProductKernels(take_columns(mean, self.numbers), covariance, probability)
 
     def to_arrays(self, kernels: ProductKernels) -> tuple[Array, Array]:
         """Mean and covariance with an entry for every column: zero and one for categories."""
         xp, mean, covariance = namespace(kernels.mean), kernels.mean, kernels.covariance
         one = xp.eye(len(self.levels), dtype=mean.dtype, device=device(mean))
-        place = self._take(one, self.numbers).T  # (q, d)
+        place = take_columns(one, self.numbers).T  # (q, d)
         alone = 1 - xp.sum(place, axis=0)
         if self.matrices:
             covariance = place.T @ covariance @ place + one * alone
@@ -178,16 +175,16 @@ class Product(Kernel):
         return sum(found[1:], found[0])
 
     def log_density(self, natural_params: ProductNaturalParams, x: Array) -> Array:
-        of_numbers = self.gaussian.log_density(natural_params, self._take(x, self.numbers))
+        of_numbers = self.gaussian.log_density(natural_params, take_columns(x, self.numbers))
         return of_numbers + self.look_up(natural_params, x)
 
     def common(self, natural_params: ProductNaturalParams, x: Array) -> Array | float:
-        return self.gaussian.common(natural_params, self._take(x, self.numbers))
+        return self.gaussian.common(natural_params, take_columns(x, self.numbers))
 
     def correct(
         self, log_joint: Array, natural_params: ProductNaturalParams, x: Array, constant: Array
     ) -> None:
-        numbers = self._take(x, self.numbers)
+        numbers = take_columns(x, self.numbers)
         self.gaussian.correct(log_joint, natural_params, numbers, constant)
 
     def observe(self, natural_params: ProductNaturalParams, block: Block) -> "ObservedProduct":
@@ -204,7 +201,7 @@ class Product(Kernel):
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
         """The sums of the numbers, then counts."""
-        found = self.gaussian.sums(phi, self._take(x, self.numbers), responsibility)
+        found = self.gaussian.sums(phi, take_columns(x, self.numbers), responsibility)
         return namespace(x).concat([as_float64(found), self._counts(x, responsibility).T])
 
     def _counts(self, x: Array, responsibility: Array, known: Array | None = None) -> Array:
@@ -229,7 +226,7 @@ class Product(Kernel):
         x: Array,
         responsibility: Array,
     ) -> ProductMoments:
-        n, numbers = sums.shape[0] - self.n_levels, self._take(x, self.numbers)
+        n, numbers = sums.shape[0] - self.n_levels, take_columns(x, self.numbers)
         found = self.gaussian.moments(mass, sums[:n, :], natural_params, numbers, responsibility)
         return ProductMoments(mass, found.first, found.second, sums[n:, :].T)
 
@@ -323,14 +320,14 @@ class Product(Kernel):
     def move(self, kernels: ProductKernels, to: dict[int, Array]) -> ProductKernels:
         """Moved kernels take the mean of all tables."""
         xp, before = namespace(kernels.mean), kernels.probability
-        rows = {j: self._take(row, self.numbers) for j, row in to.items()}
+        rows = {j: take_columns(row, self.numbers) for j, row in to.items()}
         mean = xp.mean(before, axis=0)
         tables = [mean if j in to else before[j, :] for j in range(before.shape[0])]
         return self._with(self.gaussian.move(kernels, rows), xp.stack(tables))
 
     def embed(self, x: Array) -> Array:
         """Numbers, then indicators of levels."""
-        xp, parts = namespace(x), [self._take(x, self.numbers)]
+        xp, parts = namespace(x), [take_columns(x, self.numbers)]
         for i in self.categorical:
             n, column = min(self.levels[i], MOST_INDICATORS), x[:, i : i + 1]
             bucket = xp.arange(n, dtype=x.dtype, device=device(x))
@@ -352,7 +349,7 @@ class Product(Kernel):
             n = min(self.levels[i], MOST_INDICATORS)
             bucket += [n_before + level % n for level in range(self.levels[i])]
             n_before += n
-        table = self.normalized(self._take(shares, bucket) + 1e-9)
+        table = self.normalized(take_columns(shares, bucket) + 1e-9)
         evenly = self._spread_evenly(table)
         return self._with(gaussian, 0.8 * table + 0.2 * self.normalized(evenly + 0 * table))
 
@@ -377,7 +374,7 @@ class Product(Kernel):
         """
         numbers = [self.numbers.index(i) for i in rest if i in self.numbers]
         at = [(self.numbers.index(i), place) for place, i in enumerate(known) if i in self.numbers]
-        values = self._take(x, [place for _, place in at])
+        values = take_columns(x, [place for _, place in at])
         found = self.gaussian.given(kernels, [i for i, _ in at], numbers, values)
         return self._of(*found, rest, kernels.probability)
 
@@ -409,7 +406,9 @@ class Product(Kernel):
         return self._rows_of(numbers, codes)
 
     def _frame_of_numbers(self, frame: Frame) -> Frame:
-        return Frame(self._take(frame.origin, self.numbers), self._take(frame.unit, self.numbers))
+        return Frame(
+            take_columns(frame.origin, self.numbers), take_columns(frame.unit, self.numbers)
+        )
 
     def into(
         self, kernels: ProductKernels, frame: Frame, *, stretched: bool = False
@@ -431,7 +430,7 @@ class ObservedProduct(Observed):
         assert block.missing is not None
         self.kernel, self.natural_params, self.block = kernel, natural_params, block
         self.inner = kernel.gaussian.observe(natural_params, kernel._numbers_of(block))
-        self.known = kernel._take(block.missing.observed, kernel.categorical)  # (n, G)
+        self.known = take_columns(block.missing.observed, kernel.categorical)  # (n, G)
         xp, tables = namespace(block.x), natural_params.log_probability
         self.log_density = self.inner.log_density
         for g, (s, code) in enumerate(zip(kernel.spans, kernel._codes(block.x), strict=True)):
@@ -452,7 +451,7 @@ class ObservedProduct(Observed):
     def fill(self, share: Array, noise: Array | None = None) -> Array:
         """Of categories the most probable one, or one that is drawn."""
         kernel, xp = self.kernel, namespace(share)
-        of_numbers = None if noise is None else kernel._take(noise, kernel.numbers)
+        of_numbers = None if noise is None else take_columns(noise, kernel.numbers)
         numbers, columns = self.inner.fill(share, of_numbers), []
         for g, (i, s) in enumerate(zip(kernel.categorical, kernel.spans, strict=True)):
             missing = self.known[:, g] == 0

@@ -281,7 +281,7 @@ class SharedKernel:
             (block.in_float64(), given.value) if isinstance(given, Float64) else (block, given)
         )
         if block.missing is not None:
-            return self._expect_with_holes(block, e_step_params)
+            return self._expect_with_missing(block, e_step_params)
         if (
             block.classes is not None
             and e_step_params.usable is not None
@@ -367,7 +367,7 @@ class SharedKernel:
             log_joint += self.kernel.look_up(e_step_params.natural_params, x, part.index)
         return log_joint
 
-    def _expect_with_holes(self, block: Block, e_step_params: EStepParams) -> Totals:
+    def _expect_with_missing(self, block: Block, e_step_params: EStepParams) -> Totals:
         """The same where cells are missing: by the cells that are known, the others as each kernel
         expects them.
         """
