@@ -88,6 +88,7 @@ def test_settings(run, data):
         (["--text", "decimal=x"], "expected decimal=,"),
         (["--text", "encoding=klingon"], "'encoding=klingon'"),
         (["--holdout", "2"], "--holdout"),
+        (["--unlabeled", "use"], "--unlabeled use needs --model shared-kernel"),
         (["-o", "m.pkl"], "name it .safetensors"),
         (["-o", "none.csv", "--force"], "name it .safetensors"),
         (["-o", "x.st", "--report", "./x.st"], "cannot be both the model (-o) and the report"),

@@ -136,6 +136,8 @@ def fit(
         estimator.set_params(time_limit=(60.0 if time_limit is None else time_limit) or None)
     elif time_limit is not None:
         raise CommandError(Exit.USAGE, "--time-limit is for --model pool alone.")
+    if unlabeled == o.Unlabeled.USE and "unlabeled" not in settings_of(estimator):
+        raise CommandError(Exit.USAGE, "--unlabeled use needs --model shared-kernel or auto.")
     path = _model_path(data, output, report)
     check_free(path, force)
     if report is not None:
@@ -286,10 +288,11 @@ class FitJob:
             self._cross_validate(self.cv, key)
         out = hold_out(self.codes, self.holdout if self.cv is None else 0, key=key)
         self._fit_last(*self.rows.at(np.flatnonzero(~out)))
-        if out.any():
-            self.test = np.flatnonzero(out)
-            self._record_scores(self.test, self._evaluate(self.model, self.test))
-        self._record_rows(np.flatnonzero(~out))
+        with self.screen.working("Evaluating"):
+            if out.any():
+                self.test = np.flatnonzero(out)
+                self._record_scores(self.test, self._evaluate(self.model, self.test))
+            self._record_rows(np.flatnonzero(~out))
         self.seconds = time.perf_counter() - start
 
     def _cross_validate(self, n_folds: int, key: np.ndarray) -> None:
