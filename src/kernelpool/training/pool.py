@@ -117,8 +117,10 @@ FEWEST = 5
 BLOCK_ROWS = 8_192
 """Rows that are predicted at a time."""
 
-SMALLEST = 0.01
-"""Weights below this are set to zero."""
+SMALLEST = 0.08
+"""Weights below this are set to zero: such members cost time and, on the sets of development,
+accuracy.
+"""
 
 LOWEST = np.log(1e-12)
 """The least log-probability of a member: no class is impossible."""
@@ -754,7 +756,7 @@ def pool(
     for k in KINDS if kind == "auto" else (kind,):
         if k == "linear":
             weight = stacked(own, row_weight)
-            weight = np.where(weight >= SMALLEST, weight, 0.0)
+            weight = np.where(weight >= min(SMALLEST, weight.max()), weight, 0.0)
             weight = weight / weight.sum()
         else:
             weight = _log_linear(log_proba, own, row_weight)
