@@ -43,13 +43,15 @@ def read(name):
 
 def measure(name):
     """Run the command of a record and store what it prints."""
-    head, _ = read(name)
+    head, before = read(name)
     words = shlex.split(head["command"])
     words[0] = sys.executable
     done = subprocess.run(words, cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE)
     tables = TABLE.findall(done.stdout)
     if not tables:
         raise SystemExit(f"{head['command']} printed no table")
+    if sum(map(len, map(str.splitlines, tables))) < sum(map(len, map(str.splitlines, before))):
+        raise SystemExit(f"{head['command']} printed fewer rows than are stored: is a set missing?")
     head |= {"version": kernelpool.__version__, "date": datetime.date.today().isoformat()}
     text = "".join(f"{key}: {value}\n" for key, value in head.items())
     (RECORDS / f"{name}.md").write_text(text + "\n" + "\n".join(tables))
