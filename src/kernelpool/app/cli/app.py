@@ -117,7 +117,7 @@ def demo(
 ) -> None:
     """Take a first look, on generated data, in under a minute.
 
-    Fits generated data beside scikit-learn's classifiers, shows what sharing kernels does to the
+    Compares a pool and scikit-learn's classifiers, shows what sharing kernels does to the
     error, and writes a model, a report and a table to try.
     """
     from .demo import run as run_demo

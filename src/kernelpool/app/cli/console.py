@@ -183,7 +183,7 @@ def check_free(path: str, force: bool) -> None:
 
 @contextmanager
 def placed(path: str, force: bool) -> Iterator[str]:
-    """A name beside `path` to write to; the file is moved to `path` at the end, or removed.
+    """A name next to `path` to write to; the file is moved to `path` at the end, or removed.
 
     Without `force` a file that another process has put there in the meantime is kept.
     """
@@ -192,8 +192,8 @@ def placed(path: str, force: bool) -> Iterator[str]:
 
     check_free(path, force)
     try:
-        with atomic_path(path, replace=force) as beside:
-            yield beside
+        with atomic_path(path, replace=force) as temporary:
+            yield temporary
     except FileExistsError:
         check_free(path, force)
         raise
@@ -219,8 +219,8 @@ def table_output(
         sys.stdout.buffer.flush()
         return
     with (
-        placed(path, force) as beside,
-        open(beside, "wb") as file,
+        placed(path, force) as temporary,
+        open(temporary, "wb") as file,
         table_writer(kind, file, schema, raw) as write,
     ):
         yield write
@@ -279,12 +279,12 @@ def write_page(
         return table, y if known else None, rows.ids[at].tolist()
 
     (x, y, ids), (x_new, y_new, new_ids) = part(fitted), part(new)
-    with placed(path, force) as beside, screen.working("Writing the report"):
+    with placed(path, force) as temporary, screen.working("Writing the report"):
         write_report(
             model,
             x,
             y,
-            beside,
+            temporary,
             X_test=x_new,
             y_test=y_new,
             row_ids=ids,

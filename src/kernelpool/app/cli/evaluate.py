@@ -25,7 +25,7 @@ from .model import LoadedModel, load_model
 
 PATHS = "Model files that `kernelpool fit` wrote, and rows: a file, a folder, or - for stdin."
 AT_MOST = "Exit with code 7 unless the error is certified to be at most this."
-TRIED = "Models among which DATA chose; those that are given unless said otherwise."
+TRIED = "Models among which DATA chose; as many as are given by default."
 ALARM = "End with exit code 7 where the p-value is below this."
 MOST_LISTED = 20
 """Classes of a confusion matrix on the screen."""

@@ -457,7 +457,7 @@ def _watch_sweeps(screen: Screen) -> Callable[[Any], bool]:
 
 
 def _offered(job: FitJob, path: str, screen: Screen) -> str:
-    """Ctrl-C: asks on a terminal; elsewhere the model goes beside the name of a finished one."""
+    """Ctrl-C: asks on a terminal; elsewhere the model goes next to the name of a finished one."""
     so_far = f" Its error is {job.metrics.rate(0.05)} so far." if job.metrics is not None else ""
     screen.say(f"\n{job.interrupted}.{so_far}")
     if not (sys.stdin.isatty() and sys.stderr.isatty()) or screen.as_json:
@@ -476,8 +476,8 @@ def _saved(job: FitJob, path: str, force: bool, screen: Screen) -> str:
     if n > 1:
         job.warnings.append(f"{shown(path, 200)} exists and is kept; pass --force to replace it.")
         screen.warn(job.warnings[-1])
-    with placed(name, force) as beside:
-        save(job.model, beside, summary=plain(job.summary()))
+    with placed(name, force) as temporary:
+        save(job.model, temporary, summary=plain(job.summary()))
     return name
 
 

@@ -346,8 +346,8 @@ def export(
     except KernelpoolError as error:
         code = Exit.EXTRA if "pip install" in str(error) else Exit.MODEL
         raise CommandError(code, f"{shown(model, 200)}: {error}") from None
-    with placed(path, force) as beside:
-        Path(beside).write_bytes(graph.SerializeToString())
+    with placed(path, force) as temporary:
+        Path(temporary).write_bytes(graph.SerializeToString())
     inputs, outputs = (
         [entry.name for entry in entries] for entries in (graph.graph.input, graph.graph.output)
     )

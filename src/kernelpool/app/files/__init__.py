@@ -51,7 +51,7 @@ def save(
 ) -> None:
     """Write a fitted estimator to one file that `load` can read and that holds no code.
 
-    The file is written beside `path` and moved into place when it is complete: a crash leaves the
+    The file is written next to `path` and moved into place when it is complete: a crash leaves the
     old file or the new one.
 
     Parameters

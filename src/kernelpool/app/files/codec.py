@@ -345,7 +345,7 @@ def read_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
 def _check_numbers(arrays: dict[str, np.ndarray]) -> None:
     """Squares of the numbers, and of rows far from them, must not overflow.
 
-    Histories, and the trials of a pool (a member may have failed), may have gaps.
+    Histories, and the trials of a pool (a member may have failed), may hold NaN.
     """
     for name, array in arrays.items():
         may_lack = name.endswith("history") or "/trials/" in name
@@ -372,11 +372,13 @@ def _probe(model: Any, arrays: dict[str, np.ndarray]) -> None:
     if columns is not None:  # codes in range; in some rows one cell is missing, in one all are
         codes = np.arange(len(x))[:, None] % np.maximum(columns.levels, 1)
         x = np.where(np.array(columns.levels) > 0, codes, x)
-        gaps = np.repeat(x[:1], min(d, PROBES) + 1, axis=0)
-        gaps[np.eye(len(gaps), d, dtype=bool)] = np.nan
-        gaps[-1] = np.nan
-        takes_gaps = type(model).__sklearn_tags__(model).input_tags.allow_nan
-        x = replace(columns, frame=None).decode(np.concatenate([x, gaps]) if takes_gaps else x)
+        missing = np.repeat(x[:1], min(d, PROBES) + 1, axis=0)
+        missing[np.eye(len(missing), d, dtype=bool)] = np.nan
+        missing[-1] = np.nan
+        takes_missing = type(model).__sklearn_tags__(model).input_tags.allow_nan
+        x = replace(columns, frame=None).decode(
+            np.concatenate([x, missing]) if takes_missing else x
+        )
     single = (
         [x.astype(np.float32)] if x.dtype == np.float64 and np.nanmax(np.abs(x)) < SINGLE else []
     )

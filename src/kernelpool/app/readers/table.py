@@ -302,7 +302,7 @@ def read_rows(
     target : str or None
         Column that holds the classes; None is an error that lists the columns.
     drop, keep : sequence of str
-        Columns to leave out; and such ones whose text is shown beside the numbers of rows.
+        Columns to leave out; and such ones whose text is shown with the numbers of rows.
     kinds : dict of str to str, optional
         What some columns hold, whatever they look like; the target may be a `CATEGORY`.
     unlabeled : {"refuse", "drop", "use"}
