@@ -141,18 +141,6 @@ def test_the_objective_is_the_likelihood_less_the_way_from_home(blobs, family):
     assert np.abs(held.means_ - born.means_).max() < 1e-3
 
 
-def test_a_kernel_of_one_class_stays_one_kernel():
-    """Classes that do not meet: there is nothing to split, and nothing moves."""
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1], 100)
-    x = rng.normal(size=(200, 2)) + 40 * y[:, None]
-    shared = SharedKernelClassifier.prbf(4, random_state=0, tol=1e-9, max_iter=2000).fit(x, y)
-    split = shared.split_by_class(x, y)
-    assert split.parents_.tolist() == [0, 1, 2, 3]
-    np.testing.assert_allclose(split.means_, shared.means_, atol=1e-4)
-    np.testing.assert_allclose(split.predict_proba(x), shared.predict_proba(x), atol=1e-6)
-
-
 def test_a_tiny_class_keeps_a_kernel(family):
     """Three rows in a thousand, of which two are equal: no kernel collapses, and the class can
     still be found.

@@ -467,27 +467,18 @@ class SharedKernelClassifier(  # type: ignore[misc]
         """The parameters as one record."""
         if not hasattr(self.sharing, "__len__"):
             check_degree(self.sharing, "sharing")
-        n_kernels: Any = self.n_kernels
-        overlap, training = self.overlap, self.training
-        if hasattr(n_kernels, "__len__") and not isinstance(n_kernels, str):
-            n_kernels = list(n_kernels)
-        if not isinstance(overlap, Overlap) and not is_auto(overlap):
-            overlap = Overlap(float(overlap))
+        fields = Settings.__dataclass_fields__
+        given: dict[str, Any] = {name: getattr(self, name, None) for name in fields}
+        if hasattr(self.n_kernels, "__len__") and not is_auto(self.n_kernels):
+            given["n_kernels"] = list(given["n_kernels"])
+        if not isinstance(self.overlap, Overlap) and not is_auto(self.overlap):
+            given["overlap"] = Overlap(float(self.overlap))
+        if not isinstance(self.training, Training):
+            given["training"] = Training(self.training)
         if seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31))
-        names = "covariance_type sharing kernel_prior covariance_floor class_prior empty_kernels"
-        return Settings(
-            n_kernels=n_kernels,
-            standardize=bool(self.standardize),
-            overlap=overlap,
-            start=self._start,
-            training=training if isinstance(training, Training) else Training(training),
-            seed=seed,
-            **{name: getattr(self, name) for name in names.split()},
-            max_iter=self.max_iter,
-            tol=self.tol,
-            n_jobs=self.n_jobs,
-        )
+        given |= {"start": self._start, "seed": seed}
+        return Settings(**given)
 
     def _continued(self, settings: Settings, data: TrainingData) -> Settings:
         """A warm start: from the fitted parameters, with what was chosen."""

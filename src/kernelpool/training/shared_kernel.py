@@ -304,8 +304,8 @@ class FittedSharedKernel(ClassDensities):
             "n_kernels_at_start": n_kernels,
             **fields,
         }
-        densities = {name: getattr(network, name) for name in ClassDensities.__dataclass_fields__}
-        return cls(**densities, columns=columns, classes=classes, n_kernels=n_kernels, **fields)
+        fields |= {"columns": columns, "classes": classes, "n_kernels": n_kernels}
+        return cls(**vars(network), **fields)
 
 
 Trained = tuple[FittedSharedKernel, Fit[Params], str | None]
