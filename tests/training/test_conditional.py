@@ -157,7 +157,9 @@ def test_held_out_rows_may_be_given(clouds):
     )
     with pytest.raises(ValueError, match="y_val must be given with X_val"):
         model.fit(X, y, X_val=X_test)
-    with pytest.raises(ValueError, match=r"y_val must hold labels of y, \[0, 1\]; got 7"):
+    with pytest.raises(
+        ValueError, match=r"y_val has the label 7, which is none of the classes \[0, 1\]"
+    ):
         model.fit(X, y, X_val=X_test[:2], y_val=[7, 0])
 
 

@@ -215,6 +215,15 @@ def test_refusals():
         model.partial_fit(x, y, half_life=0)
 
 
+@pytest.mark.parametrize(
+    ("classes", "label"), [(["nor", "sou"], "north"), ([0, 1], 0.5), ([0, 1], "0"), (["0", "1"], 0)]
+)
+def test_labels_that_only_look_like_classes_are_refused(classes, label):
+    model = SharedKernelClassifier.prbf(2, random_state=0)
+    with pytest.raises(ValueError, match=f"y has the label {label!r}, which is none of"):
+        model.partial_fit(clusters(9, 0)[0], np.full(9, label, object), classes=classes)
+
+
 def test_a_class_that_comes_later():
     x, y = clusters(500, 0)
     model = SharedKernelClassifier.prbf(4, random_state=0).partial_fit(x, y, classes=[0, 1, 2])

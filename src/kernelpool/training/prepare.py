@@ -275,14 +275,7 @@ def validation_rows(
     x = _checked(type(estimator).__name__, X_val, columns)
     if x.shape[1] != len(columns):
         raise ValueError(f"X_val has {x.shape[1]} features; X has {len(columns)}.")
-    labels = np.asarray(y_val)
-    check_consistent_length(x, labels)
-    unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
-    if unknown:
-        raise KernelpoolError(
-            f"y_val must hold labels of y, {classes.tolist()}; got {unknown[0]!r}."
-        )
-    return x, np.searchsorted(classes, labels)
+    return x, class_codes(label_column(y_val, len(x)), classes, None, "y_val")
 
 
 def _checked(
@@ -571,17 +564,21 @@ def label_name(label: Any) -> str:
     return repr(label.item() if isinstance(label, np.generic) else label)
 
 
-def class_codes(labels: np.ndarray, classes: np.ndarray, marker: Any) -> np.ndarray:
+def class_codes(
+    labels: np.ndarray, classes: np.ndarray, marker: Any, name: str = "y"
+) -> np.ndarray:
     """Codes 0..K-1 of labels, -1 where there is none, (n,)."""
     codes = np.full(len(labels), -1, np.int64)
     known = ~is_unlabeled(labels, marker)
     given = labels[known]
-    given = given.astype(classes.dtype) if given.dtype == object else given
-    codes[known] = np.minimum(np.searchsorted(classes, given), len(classes) - 1)
-    unknown = given[classes[codes[known]] != given]
+    if given.dtype == object:
+        given = np.asarray(given.tolist())
+    if (given.dtype.kind in "US") == (classes.dtype.kind in "US"):
+        codes[known] = np.minimum(np.searchsorted(classes, given), len(classes) - 1)
+    unknown = given[(codes[known] < 0) | (classes[codes[known]] != given)]
     if len(unknown):
-        raise ValueError(
-            f"y has the label {label_name(unknown[0])}, which is none of the classes "
+        raise KernelpoolError(
+            f"{name} has the label {label_name(unknown[0])}, which is none of the classes "
             f"{classes.tolist()}."
         )
     return codes
