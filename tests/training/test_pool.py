@@ -155,6 +155,16 @@ def test_of_many_rows_a_sample_selects(small_samples):
     np.testing.assert_array_equal(sample.x, X[sample.at])
     assert np.bincount(sample.codes).tolist() == [20, 20, 20]
 
+    class Interrupted(GaussianNB):
+        def fit(self, X, y):
+            if len(X) > 100:
+                raise KeyboardInterrupt
+            return super().fit(X, y)
+
+    stopped = fit_pool(whole, [Candidate("nb", Interrupted(), "table")])
+    assert stopped.interrupted
+    assert len(stopped.x) == len(sample.x)
+
 
 def test_a_network_of_a_sample_predicts_the_other_rows(small_samples):
     fit = fitted(("parzen", ParzenClassifier(random_state=0), "scaled"))

@@ -630,7 +630,11 @@ def fit_pool(
     if n_rows < 2 * SAMPLE_ROWS:
         return sample
     final = fit.sample(n_rows)
-    final.run([c._replace(seconds=c.seconds * n_rows / n) for c in planned], end, on_trial)
+    try:
+        final.run([c._replace(seconds=c.seconds * n_rows / n) for c in planned], end, on_trial)
+    except KeyboardInterrupt:  # before any member was ready
+        sample.interrupted = True
+        return sample
     kept = {candidate.name for candidate in planned}
     for trial in sample.trials:
         if trial.name not in kept:
