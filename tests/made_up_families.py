@@ -1,18 +1,12 @@
-"""Two kernel families that the package does not have: what it takes to add one."""
+"""A kernel family that the package does not have: what it takes to add one."""
 
 import math
 
 import numpy as np
 
 from kernelpool.arrays import Array, match_array, namespace
-from kernelpool.kernels import Diag, Kernel, KernelSums, NaturalParams
+from kernelpool.kernels import Kernel, KernelSums, NaturalParams
 from kernelpool.sums import record
-
-
-class Twin(Diag):
-    """The diagonal family by another name."""
-
-    name = "twin"
 
 
 @record
@@ -134,7 +128,7 @@ class Unit(Kernel):
         return Centers(kernels.center * frame.unit + frame.origin)
 
 
-MADE_UP = {"twin": Twin, "unit": Unit}
+MADE_UP = {"unit": Unit}
 
 
 def some_kernels(kernel, n_kernels, d, seed=0):

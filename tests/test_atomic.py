@@ -73,20 +73,6 @@ def test_a_link_to_nothing_makes_its_target(tmp_path):
     assert (tmp_path / "link").is_symlink()
 
 
-def test_an_error_leaves_everything_as_it_was(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(b"before")
-
-    def fails():
-        yield b"half"
-        raise RuntimeError("no more")
-
-    with pytest.raises(RuntimeError, match="no more"):
-        write_atomically(path, fails())
-    assert path.read_bytes() == b"before"
-    assert os.listdir(tmp_path) == ["file"]
-
-
 @pytest.mark.parametrize("links", [True, False])
 def test_a_file_that_appears_meanwhile_is_kept_where_asked(links, tmp_path, monkeypatch):
     path = tmp_path / "file"

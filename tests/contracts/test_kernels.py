@@ -1,4 +1,4 @@
-"""Every kernel family, and two made-up ones: what networks, penalties and starts may rely on.
+"""Every kernel family, and a made-up one: what networks, penalties and starts may rely on.
 
 A family is tested as soon as it stands in FAMILIES: nothing here knows one by name.
 """
