@@ -37,9 +37,8 @@ from ..arrays import safe_log, to_numpy
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
 from ..text import percent, plural, shown, signed, text_of
-from ..training.prepare import encoded_rows
+from ..training.prepare import class_codes, encoded_rows, label_column
 from .describe import Inside, describe, feature_names, innermost
-from .metrics import class_codes
 
 MAX_SETS = 1024
 """Sets of features that are evaluated one by one; where there are more, random orders are."""
@@ -470,7 +469,7 @@ def feature_importance(
     True
     """
     columns, x, log_proba, _ = encoded(model, X)
-    codes = class_codes(model.classes_, y, len(x))
+    codes = class_codes(label_column(y, len(x)), np.asarray(model.classes_), None)
     weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     total = weight.sum()
 

@@ -25,12 +25,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.stats import binomtest
 from sklearn.metrics import average_precision_score, roc_auc_score
-from sklearn.utils import column_or_1d
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError
 from ..sums import Sums, record
 from ..text import percent, plural, signed
+from ..training.prepare import class_codes, label_column
 from .bounds import binomial_interval, paired_difference
 
 N_BINS = 10
@@ -44,17 +44,6 @@ RARE = 0.1
 
 DECISIONS = ("accepted", "ambiguous", "novel")
 """What may become of a row, by the codes that `RejectClassifier.decide` returns."""
-
-
-def class_codes(classes: Any, y: Any, n_rows: int) -> np.ndarray:
-    """Positions of labels among the classes of a model, (n,); there must be one for each row."""
-    known, labels = np.asarray(classes), column_or_1d(y)
-    if len(labels) != n_rows:
-        raise KernelpoolError(f"X has {n_rows} rows and y {len(labels)} labels.")
-    codes = np.searchsorted(known, labels)
-    if not n_rows or (known[np.minimum(codes, len(known) - 1)] != labels).any():
-        raise KernelpoolError(f"y must hold labels of the classes {known.tolist()}, at least one.")
-    return np.asarray(codes)
 
 
 # -- error rates -----------------------------------------------------------------------------------
@@ -462,7 +451,7 @@ def compare_models(
         raise KernelpoolError(
             f"Both must know the same classes; got {list(classes)} and {list(second.classes_)}."
         )
-    codes = class_codes(classes, y, len(X))
+    codes = class_codes(label_column(y, len(X)), classes, None)
     a, b = (np.asarray(to_numpy(model.predict_proba(X)), np.float64) for model in (first, second))
     return ModelComparison.of(codes, a, b, alpha)
 
