@@ -2,6 +2,7 @@
 
 import base64
 import re
+from collections import Counter
 from hashlib import sha256
 
 import numpy as np
@@ -150,6 +151,8 @@ def test_rows_without_a_class_and_classes_that_the_model_does_not_know(report, f
     assert "Classes that the model does not know: maybe ." in page.text
     alone = report(fitted, X, y, X_test)
     assert "Confusion" not in alone.text
+    label, n = Counter(fitted.predict(X_test)).most_common()[0]
+    assert f"Of 200 held-out rows {n} are predicted to be {label}" in alone.text
     assert set(alone.explorer["true"]) == {-1}
     assert "No held-out rows" in report(fitted, X, y).text
 
@@ -209,7 +212,7 @@ def test_a_classifier_that_takes_no_missing_values_has_no_regions(report, clouds
     X, X_test = (np.column_stack([part, part.sum(axis=1)]) for part in clouds[::2])
     page = report(LogisticRegression().fit(X, clouds[1]), X, clouds[1], X_test, clouds[3])
     assert page.explorer["regions"] == []
-    assert "LogisticRegression has no kernels with means" in page.text
+    assert "The model has no kernels with means" in page.text
 
 
 # -- kernels ---------------------------------------------------------------------------------------

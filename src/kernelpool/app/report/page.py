@@ -18,6 +18,7 @@ import os
 import platform
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -257,7 +258,7 @@ def _results(
                 found["importance"] = feature_importance(
                     model, _safe_indexing(test.X, known), labels
                 )
-    found["unsure"] = _unsure(model, rows, names)
+    found |= _predictions(model, rows, names)
     x = [inside.rows(part.X) for part in parts]
     scores = [inside.score(part) for part in x]
     novelty = None if reject is None else reject.novelty_threshold_
@@ -269,8 +270,8 @@ def _results(
     found["explorer"] = explore(inside, few, rows.y[at], ids, score, threshold)
     found["kernels"] = _kernels(inside, x[0], names)
     if inside.pool is None:
-        notes.append(f"{type(inside.model).__name__} has no kernels with means: none are listed.")
-    elif len(inside.numbers) > 1:
+        notes.append("The model has no kernels with means: none are listed.")
+    elif 1 < len(inside.numbers) < len(x[0]) / 4:  # of fewer rows directions mean nothing
         charts["kernels"] = _chart(
             lambda ax: plots.draw_kernels(inside, x[0], parts[0].y, ax), (7.4, 4.7)
         )
@@ -332,12 +333,15 @@ def _evaluation(
     return found
 
 
-def _unsure(model: Any, rows: Part, names: list[str]) -> list[dict[str, Any]]:
-    """The rows whose two most probable classes are closest, the closest first."""
+def _predictions(model: Any, rows: Part, names: list[str]) -> dict[str, Any]:
+    """Rows of each predicted class, the most frequent first, and the rows whose two most probable
+    classes are closest.
+    """
     probability = np.asarray(model.predict_proba(rows.X), np.float64)
     order = np.argsort(-probability, axis=1, kind="stable")[:, :2]
     pair = np.take_along_axis(probability, order, axis=1)  # (n, 2)
-    return [
+    counts = Counter(names[k] for k in order[:, 0].tolist()).most_common()
+    unsure = [
         {
             "id": rows.ids[i],
             "label": names[rows.y[i]] if rows.y[i] >= 0 else DASH,
@@ -345,6 +349,7 @@ def _unsure(model: Any, rows: Part, names: list[str]) -> list[dict[str, Any]]:
         }
         for i in np.argsort(pair[:, 0] - pair[:, -1], kind="stable")[:N_UNSURE].tolist()
     ]
+    return {"predicted": counts, "unsure": unsure}
 
 
 def _worst_pairs(confusion: np.ndarray, names: list[str]) -> list[tuple[str, str, int]]:
