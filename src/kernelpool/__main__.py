@@ -3,7 +3,7 @@
 import sys
 from importlib.util import find_spec
 
-NEEDED = ("typer", "rich", "pyarrow")
+NEEDED = ("typer", "pyarrow")
 NOT_INSTALLED = 8
 """Exit code, as in `kernelpool.app.cli.console`, which cannot be asked without what is missing."""
 

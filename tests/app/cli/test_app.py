@@ -90,11 +90,11 @@ def test_the_demo_ends_with_a_model_and_a_report(run, monkeypatch):
 
 
 def test_without_its_packages_the_command_says_what_to_install(monkeypatch, capsys):
-    bare = {"typer", "rich"}
+    bare = {"typer", "pyarrow"}
     monkeypatch.setattr(entry, "find_spec", lambda name: None if name in bare else object())
     assert entry.main(["fit", "d.csv"]) == 8
     text = capsys.readouterr().err
-    assert "needs typer, rich" in text
+    assert "needs typer, pyarrow" in text
     assert "pip install '.[cli]'" in text
 
 
