@@ -139,7 +139,7 @@ def test_workbooks_hold_the_same_rows(d, monkeypatch):
     book, days = openpyxl.Workbook(), [datetime.datetime(2020, 1, 1 + i % 28) for i in range(90)]
     sheet = book.active
     sheet.append([*NAMES, "day", None])
-    sheet.append([None])
+    sheet.append([None, None, None, None, " "])
     for (a, b, color), day in zip(ROWS, days, strict=True):
         sheet.append([float(a), float(b), color, day])
     book.save("d.xlsx")

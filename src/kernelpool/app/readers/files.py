@@ -28,6 +28,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -264,12 +265,11 @@ def _workbook(path: str, name: str) -> tuple[list[str], Iterator[Any]]:
     except Exception as error:  # whatever openpyxl raises of a damaged file
         what = f"no Excel workbook that can be read ({type(error).__name__})"
         raise TableError(f"{name}: {what}.", "Save the table as CSV.") from None
-    names, *rows = [row for row in rows if any(row)] or [[]]
-    while names and not names[-1]:
-        names.pop()
-    cells = [pa.array([row[i] for row in rows], pa.string()) for i in range(len(names))]
-    keys = [str(i) for i in range(len(names))]
-    return names, iter([pa.record_batch(cells, names=keys)] if rows else [])
+    cells = zip_longest(*(row for row in rows if any(row)), fillvalue="")
+    columns = [column for column in cells if any(column)]
+    names, keys = [column[0] for column in columns], [str(i) for i in range(len(columns))]
+    arrays = [pa.array(column[1:], pa.string()) for column in columns]
+    return names, iter([pa.record_batch(arrays, names=keys)])
 
 
 def _cell(value: Any) -> str:
