@@ -37,6 +37,7 @@ from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
 from ..inspection.describe import Description, describe, innermost, log_density
 from ..text import plural
+from ..training.prepare import class_codes
 from .meta import MetaClassifier
 
 SCORES = ("auto", "probability", "density", "both")
@@ -174,12 +175,7 @@ class ConformalClassifier(MetaClassifier):
         )
         classes = np.asarray(models[0].classes_)
         rows = np.flatnonzero(fold >= 0)
-        codes = np.minimum(np.searchsorted(classes, y[rows]), len(classes) - 1)
-        if (classes[codes] != y[rows]).any():
-            raise KernelpoolError(
-                f"y must hold labels of the classes {classes.tolist()}, which the classifier was "
-                f"fitted to."
-            )
+        codes = class_codes(y[rows], classes, None)
         self._calibrate(
             models,
             codes,

@@ -11,7 +11,6 @@ from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import (
     _check_method_params,
-    _check_sample_weight,
     has_fit_parameter,
 )
 
@@ -21,7 +20,7 @@ from ..inspection.describe import NotebookMixin, is_fitted_estimator, log_densit
 from ..tables.columns import Columns
 from ..training.cross_fit import cross_fit
 from ..training.folds import folds_of
-from ..training.prepare import distinct_labels
+from ..training.prepare import distinct_labels, given_weights
 from .pooled import PooledClassifier
 
 
@@ -123,7 +122,7 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
             )
         X, y = indexable(X, column_or_1d(y, warn=True))
         distinct_labels(y, None)
-        return X, y, checked_weights(sample_weight, y)
+        return X, y, given_weights(y, sample_weight).astype(np.float64)
 
     def _routed(self, sample_weight: Any, fit_params: dict[str, Any]) -> Bunch:
         """Which of the parameters of `fit` go to the classifier, and which to the splitter."""
@@ -161,11 +160,6 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
         tags, wrapped = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.input_tags, tags.classifier_tags = wrapped.input_tags, wrapped.classifier_tags
         return tags
-
-
-def checked_weights(sample_weight: Any, y: np.ndarray) -> np.ndarray:
-    """The weight of each row, (n,)."""
-    return np.asarray(_check_sample_weight(sample_weight, y, dtype=np.float64))
 
 
 def _predictions(model: Any, X: Any, density: str | None) -> np.ndarray:

@@ -38,7 +38,8 @@ from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn, without_column_warnings
 from ..inspection.describe import Description, describe, innermost, refusals
 from ..inspection.metrics import CoverageCurve, accepted_up_to, ambiguity_of, coverage_curve
-from .meta import MetaClassifier, checked_weights
+from ..training.prepare import given_weights
+from .meta import MetaClassifier
 
 DEFAULT_AMBIGUITY, DEFAULT_NOVELTY = 0.2, 0.01
 """The values of "auto"."""
@@ -490,7 +491,7 @@ class RejectClassifier(MetaClassifier):
         decision = self.decide(X)
         y = column_or_1d(to_numpy(y) if hasattr(y, "__dlpack__") else y)
         ambiguity = ambiguity_of(to_numpy(self.estimator_.predict_proba(X)))
-        wrong, weight = to_numpy(self.estimator_.predict(X)) != y, checked_weights(sample_weight, y)
+        wrong, weight = to_numpy(self.estimator_.predict(X)) != y, given_weights(y, sample_weight)
         novel, accepted = decision == Decision.NOVEL, decision == Decision.ACCEPTED
         return ambiguity, wrong, weight, novel, accepted
 

@@ -570,9 +570,10 @@ def class_codes(
     """Codes 0..K-1 of labels, -1 where there is none, (n,)."""
     codes = np.full(len(labels), -1, np.int64)
     known = ~is_unlabeled(labels, marker)
-    given = labels[known]
-    if given.dtype == object:
-        given = np.asarray(given.tolist())
+    given, classes = (
+        np.asarray(part.tolist()) if part.dtype == object else part
+        for part in (labels[known], classes)
+    )
     if (given.dtype.kind in "US") == (classes.dtype.kind in "US"):
         codes[known] = np.minimum(np.searchsorted(classes, given), len(classes) - 1)
     unknown = given[(codes[known] < 0) | (classes[codes[known]] != given)]
