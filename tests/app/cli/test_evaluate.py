@@ -96,6 +96,8 @@ def test_rows_that_cannot_be_evaluated(run, model, blurred):
     ran = run("evaluate", model, other, code=3)
     message = "o.csv, row 2, column 'color': the model knows no class 'pink', only 'blue', 'green'"
     assert message in ran.err
+    one = run("evaluate", model, write_csv("one.csv", NAMES, [[0, 0, "red"]]))
+    assert "AUC" not in one.out
     bare = write_csv("p.csv", ["a", "b"], [[0, 0]])
     assert "no column 'color' for the target" in run("evaluate", model, bare, code=3).err
     empty = write_csv("q.csv", NAMES, [[0, 0, ""]])

@@ -231,11 +231,12 @@ def table_output(
 
 def figures(metrics: Any, classes: Sequence[Any], alpha: float) -> dict[str, str]:
     """How good a model is, one line a metric."""
+    auc = metrics.auc
     frequent = classes[int(metrics.confusion.sum(axis=1)[: len(classes)].argmax())]
     lines = {
         "Error": f"{metrics.rate(alpha)}; {percent(metrics.baseline)} by always predicting "
         f"{quoted(frequent)}",
-        "AUC": f"{metrics.auc:.3f}" + ", a mean over the classes" * (len(classes) > 2),
+        "AUC": f"{auc:.3f}" + ", a mean over the classes" * (len(classes) > 2),
         "Log-loss": f"{metrics.log_loss:.3g} (Brier score {metrics.brier:.3g})",
         "Calibration": f"probabilities are off by {percent(metrics.calibration_error)} on average",
     }
@@ -244,6 +245,8 @@ def figures(metrics: Any, classes: Sequence[Any], alpha: float) -> dict[str, str
         f"{percent(part['recall'])}, average precision {part['average_precision']:.3f}"
         for part in metrics.rare()[:MOST_RARE]
     ]
+    if auc != auc:  # rows of one class
+        del lines["AUC"]
     return lines | ({"Rare classes": "; ".join(rare)} if rare else {})
 
 
