@@ -42,13 +42,3 @@ def test_what_is_learned_of_rows_is_what_numpy_says(home):
     np.testing.assert_allclose(
         data.variance, np.average((X - mean) ** 2, axis=0, weights=weight), rtol=1e-9
     )
-
-
-@pytest.mark.parametrize("home", HOMES[1:])
-def test_infinite_cells_are_counted_in_every_home(home):
-    x = X.copy()
-    x[3, 1] = x[50, 2] = np.inf
-    with pytest.raises(ValueError, match="infinity in 2 cells"):
-        SharedKernelClassifier.prbf(4).fit(*at_home(home, x, Y, WEIGHT)[:2])
-    with pytest.raises(ValueError, match="Feature 1 of X is too large to be squared"):
-        SharedKernelClassifier.prbf(4).fit(*at_home(home, X * [1, 1e160, 1], Y, WEIGHT)[:2])
