@@ -131,18 +131,6 @@ def test_what_cannot_be_drawn_is_named(clouds, fitted):
         plot_reject_curve(novel, X, y)
 
 
-def test_novel_rows_are_not_accepted_and_thresholds_in_use_are_marked(rejecting):
-    model, X, y = rejecting
-    ax = plot_reject_curve(model, X, y)
-    wrong = model.estimator_.predict(X) != y
-    assert ax.lines[0].get_xdata()[-1] == pytest.approx(100 * (model.decide(X) != 2).mean())
-    taken = model.accepted(X)
-    point = next(line for line in ax.lines if line.get_marker() == "*")
-    np.testing.assert_allclose(
-        np.ravel(point.get_data()), [100 * taken.mean(), 100 * wrong[taken].mean()]
-    )
-
-
 def test_calibration_is_scikit_learns(clouds, fitted):
     X, y = clouds[2:]
     ax = plot_calibration(fitted, X, y)
