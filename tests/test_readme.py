@@ -39,3 +39,9 @@ def test_targets_of_make_are_there():
     makefile = (README.parent / "Makefile").read_text()
     assert {"demo", "test"} <= set(targets)
     assert all(f"\n{target}:" in makefile for target in targets)
+
+
+def test_links_lead_to_files():
+    links = re.findall(r"\]\(([^)#]+)\)", README.read_text(encoding="utf-8"))
+    missing = [link for link in links if "://" not in link and not (README.parent / link).exists()]
+    assert not missing

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import log_softmax
 from sklearn.cluster import KMeans
 
@@ -260,7 +261,9 @@ def squared_distances(
     if features is None:
         return np.asarray(np.maximum(along_all_features(x, center), 0))
     one = features.astype(center.dtype)
-    squared = (x * x) @ one.T - 2 * x @ (center * one).T + (center * center * one).sum(axis=1)
+    # a kernel depends on a few of the features: a sparse product is several times faster
+    weight = csr_array(np.hstack([one, -2 * center * one]))  # (M, 2 d)
+    squared = (weight @ np.vstack([(x * x).T, x.T])).T + (center * center * one).sum(axis=1)
     return np.asarray(np.maximum(squared, 0))
 
 
