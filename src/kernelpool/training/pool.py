@@ -111,6 +111,11 @@ MOST_ROWS, MOST_KERNELS, WEIGHT_ROWS = 100_000, 6_000, 20_000
 out by itself, and those to which weights are fitted, at most.
 """
 
+GROWTH = 0.5
+"""Seconds for each row of a fit, relative to those of a sample: settings are chosen there, and part
+of the work does not grow with the rows.
+"""
+
 FEWEST = 5
 """Rows of a class in a sample, at least."""
 
@@ -451,7 +456,8 @@ class PoolFit:
         weight = dict(zip(self.networks, self.pooling.weight, strict=True))
         mixtures = [c.name for c in candidates if c.view == "codes" and c.name in weight]
         first = max(mixtures, key=weight.__getitem__, default="")
-        seconds = {trial.name: trial.seconds * n_rows / len(self.x) for trial in self.trials}
+        rows = GROWTH * n_rows / len(self.x)
+        seconds = {trial.name: trial.seconds * rows for trial in self.trials}
         planned = [
             narrowed(c, self.networks[c.name][0])._replace(seconds=seconds[c.name])
             for c in candidates
