@@ -52,7 +52,7 @@ def draw(folder):
         if np.isnan(where[1]):  # in the margin
             where, label = (where[0], 0.048), f"{label}\n(smoothness missing)"
         left.plot(*where, "o", color="black", markerfacecolor="white", markersize=7)
-        shift = (-6, -28) if name == "A" else (6, 16)
+        shift = {"A": (-6, -28), "D": (-24, 16)}.get(name, (6, 16))
         left.annotate(
             f"{name}: {label}",
             where,

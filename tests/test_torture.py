@@ -45,3 +45,7 @@ def test_problems_that_once_fell(i):
     makers = torture.estimators(rng)
     name = list(makers)[i % len(makers)]
     assert torture.attack(name, makers[name], x, y, weight) is None
+
+
+def test_a_covariance_that_is_singular_to_rounding_ends_the_acceleration_alone():
+    assert torture.hostile_problems(1, first=100125)[1] == []

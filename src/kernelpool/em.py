@@ -208,19 +208,19 @@ class Squarem(Generic[P]):
                 self._limit *= GROWTH
             self._origin = None
         self._pending = 0.0
-        x = self.coordinates(params)
-        if self._origin is None:
-            self._origin = x
-            return None
         start, self._origin = self._origin, None
-        first = x - start
-        second = self.coordinates(better) - x - first
-        length = min(
-            (float(first @ first) / max(float(second @ second), 1e-300)) ** 0.5, self._limit
-        )
-        if length <= 1:
-            return None
         try:
+            x = self.coordinates(params)
+            if start is None:
+                self._origin = x
+                return None
+            first = x - start
+            second = self.coordinates(better) - x - first
+            length = min(
+                (float(first @ first) / max(float(second @ second), 1e-300)) ** 0.5, self._limit
+            )
+            if length <= 1:
+                return None
             proposal = self.at(start + 2 * length * first + length**2 * second, better)
         except (CollapsedKernelError, FloatingPointError):
             return None

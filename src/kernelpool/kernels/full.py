@@ -183,8 +183,9 @@ class Full(Gaussian):
 
     def covariance_coordinates(self, covariance: Array) -> Array:
         """The lower triangle of the Cholesky factor, flat, with the logarithm of its diagonal."""
-        xp = namespace(covariance)
-        factor = xp.linalg.cholesky(covariance)
+        xp, factor = namespace(covariance), cholesky(covariance)
+        if factor is None:
+            raise FloatingPointError("a covariance is not positive definite to rounding")
         return self._flat_lower(with_diagonal(factor, xp.log(xp.linalg.diagonal(factor))))
 
     def _flat_lower(self, factor: Array) -> Array:
