@@ -47,5 +47,7 @@ def test_problems_that_once_fell(i):
     assert torture.attack(name, makers[name], x, y, weight) is None
 
 
-def test_a_covariance_that_is_singular_to_rounding_ends_the_acceleration_alone():
-    assert torture.hostile_problems(1, first=100125)[1] == []
+@pytest.mark.parametrize("i", [100125, 117097, 117637])
+def test_covariances_that_are_singular_to_rounding(i):
+    """They end the acceleration of EM alone; in the units of the data, the fit."""
+    assert torture.hostile_problems(1, first=i)[1] == []

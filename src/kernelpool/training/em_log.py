@@ -133,6 +133,7 @@ def fit_em_log(
         best_iter=run.best_sweep,
         converged=settled,
     )
+    fitted.activations(fitted.means[:1])  # a covariance that cannot be inverted ends the fit
     return fitted, run
 
 
