@@ -277,6 +277,17 @@ def test_where_words_are_not_taken_one_sentence_says_so():
         SharedKernelClassifier(categorical_features=[1]).fit(torch.zeros((50, 2)), y)
 
 
+def test_codes_of_rare_categories_are_not_wild():
+    """150 of them, 1.5 % of the rows: as numbers, their codes would lie far from the others."""
+    rng, rare = np.random.default_rng(0), np.repeat([f"rare {i:03}" for i in range(150)], 5)
+    category = np.append(rng.choice(["a", "b"], 50_000), rare)
+    y = np.append(rng.integers(0, 2, 50_000), np.repeat(np.arange(150) % 2, 5))
+    X = pd.DataFrame({"category": category, "x": rng.normal(size=len(y))})
+    model = SharedKernelClassifier([1, 1], training="em", random_state=0).fit(X, y)
+    asked = pd.DataFrame({"category": np.unique(rare), "x": 0.0})
+    np.testing.assert_array_equal(model.predict(asked), np.arange(150) % 2)
+
+
 def test_many_levels_take_no_array_of_rows_by_levels():
     """Ten thousand words in 20,000 rows: an array of both would be 1.6 GB."""
     import tracemalloc

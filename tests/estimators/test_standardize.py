@@ -94,11 +94,26 @@ def apart(n, seed):
 def test_a_wild_cell_does_not_set_the_unit(name):
     (X, y), (X_test, y_test) = apart(300, 0), apart(2000, 1)
     error = 1 - clone(CLASSIFIERS[name]).fit(X, y).score(X_test, y_test)
-    for row, column, value in ((0, 0, 9999), (0, 0, 999999), (3, slice(None), 1e9)):
+    cells = (0, 0, 9999), (0, 0, 999999), (3, slice(None), 1e9), (0, 0, 99)
+    for row, column, value in cells:
         wild = X.copy()
         wild[row, column] = value
         model = clone(CLASSIFIERS[name]).fit(wild, y)
         assert 1 - model.score(X_test, y_test) < error + 0.03
+
+
+@pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
+@pytest.mark.parametrize("name", sorted(set(CLASSIFIERS) - {"neurons", "reduced"}))
+def test_a_rare_class_far_away_is_no_error_of_typing(name):
+    """One row in a hundred, 300 deviations from all others. (Whether a few neurons or four kernels
+    represent it depends on the start.)
+    """
+    rng, y = np.random.default_rng(0), np.arange(1000) % 100 == 0
+    X = rng.normal(size=(1000, 3)) + 300 * np.outer(y, [1, 0, 0])
+    model = clone(CLASSIFIERS[name]).fit(X[:500], y[:500])
+    assert model.score(X[500:], y[500:]) == 1
+    if hasattr(model, "score_samples"):
+        assert model.score_samples(X[500:][y[500:]]).min() > -100
 
 
 def test_units_are_those_of_the_other_cells_on_every_backend():

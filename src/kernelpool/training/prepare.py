@@ -52,7 +52,7 @@ from ..rows import (
     has_missing,
     recode,
 )
-from ..starts.sample import MOST_ROWS, sample_block
+from ..starts.sample import MOST_ROWS, Sample, sample_block
 from ..sums import Sums, record
 from ..tables.batches import batches
 from ..tables.columns import FEW, Columns, teaches_nothing
@@ -66,11 +66,15 @@ HEAVIEST, SMALLEST_VARIANCE, SMALLEST_VARIANCE_OF_FLOAT32 = 1e280, 1e-305, 1e-72
 MOST_LOOKED_AT, FEWEST_LOOKED_AT = 1000, 50
 """First rows in which a column that gives the class away has few values, and rows that show it."""
 
-TAIL, WILD, HEAVY, REACH = 0.02, 20.0, 20.0, 5.0
-"""Cells are wild that lie beyond this part of the weight at either end, farther than the range of
-the rest, and make the deviation so many times larger; they are sought where the kurtosis is above
-the third, and held within so many deviations of the others.
+TAIL, HEAVY, FAR, WILD, REACH = 0.02, 20.0, 1.5, 3.0, 5.0
+"""Outliers are cells beyond this part of the weight at either end, and farther away than the range
+of the rest; they are sought where the kurtosis is above the second. Mean and variance are those of
+the other cells where outliers make the deviation larger by the third. Where by the fourth, training
+holds cells within so many deviations of the medians of the classes: a rare class may lie far away.
 """
+
+QUARTILES, GAUSSIAN = (0.25, 0.5, 0.75), 1.35
+"""And the range between the outer ones, in deviations of a Gaussian."""
 
 LEAST_SHARE = 1e-9
 """A class with less than this probability in a row has none."""
@@ -706,14 +710,14 @@ def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) ->
     _check_range(rows, about.second, mean, variance)
     reach = np.full(len(mean), np.inf)
     with np.errstate(over="ignore"):
-        heavy = about.fourth / weight > HEAVY * variance**2
+        heavy = (about.fourth / weight > HEAVY * variance**2) & (np.array(columns.levels) == 0)
     if heavy.any():
         frame = Frame(mean, np.sqrt(np.where(variance > 0, variance, 1.0)))
         drawn = rows.total(sample_block, 0, max(MOST_ROWS // len(classes), 1000), frame)
-        tame_mean, tame_variance = _without_tails(drawn.x, drawn.weight)
-        wild = heavy & (tame_variance > 0) & (variance > WILD**2 * tame_variance)
-        mean, variance = np.where(wild, tame_mean, mean), np.where(wild, tame_variance, variance)
-        reach[wild] = REACH
+        of_all = variance
+        mean, variance = _without_outliers(drawn.x, drawn.weight, mean, variance, heavy)
+        wild = of_all > WILD**2 * variance
+        reach[wild] = _farthest_class(drawn, mean, variance)[wild]
     # no variance where there is only what rounding alone would leave
     variance = np.where(variance <= (8 * rows.eps * np.abs(mean)) ** 2, 0.0, variance)
     incomplete = (known.observed != known.by_code[:, None]).any()
@@ -801,29 +805,52 @@ def merge_duplicates(rows: Labeled) -> tuple[Labeled, np.ndarray]:
 
 
 def mean_and_variance(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted mean and variance of each feature, (d,); the variance of a constant feature is
-    zero.
+    """Weighted mean and variance of each feature, (d,), those of the other cells where there are
+    outliers; the variance of a constant feature is zero.
     """
     share = weight / weight.sum()
     mean = share @ x
     shift = share @ (x - mean)  # the mean of large numbers is rounded
     mean = mean + shift
-    variance = share @ (x - mean) ** 2
-    return mean, np.where(np.ptp(x, axis=0) > 0, variance, 0.0)
+    away = x - mean
+    variance = np.where(np.ptp(x, axis=0) > 0, share @ away**2, 0.0)
+    with np.errstate(over="ignore"):
+        heavy = share @ away**4 > HEAVY * variance**2
+    return _without_outliers(x, weight, mean, variance, heavy) if heavy.any() else (mean, variance)
 
 
-def _without_tails(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of the known cells of each feature, (d,), without those beyond the quantiles
-    of `TAIL` by more than the range between these; a variance of zero where that range is none.
+def _without_outliers(
+    x: np.ndarray, weight: np.ndarray, mean: np.ndarray, variance: np.ndarray, heavy: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of each feature, (d,): of those with heavy tails as they are without the
+    known cells beyond the quantiles of `TAIL` by more than the range between these.
     """
+    x = x[:, heavy]
     low, high = weighted_quantiles(x, weight, (TAIL, 1 - TAIL))
-    tame = (x >= 2 * low - high) & (x <= 2 * high - low)
-    share = weight[:, None] * tame
+    others = (x >= 2 * low - high) & (x <= 2 * high - low)
+    share = weight[:, None] * others
     share /= share.sum(axis=0)
-    away = np.where(tame, x - low, 0.0)
-    mean = (share * away).sum(axis=0)
-    variance = (share * (away - mean) ** 2).sum(axis=0)
-    return low[0] + mean, np.where(high > low, variance, 0.0)[0]
+    away = np.where(others, x - low, 0.0)
+    shift = (share * away).sum(axis=0)
+    of_others = (share * (away - shift) ** 2).sum(axis=0)
+    far = (high[0] > low[0]) & (variance[heavy] > FAR**2 * of_others)
+    mean, variance = mean.copy(), variance.copy()
+    mean[heavy] = np.where(far, low[0] + shift, mean[heavy])
+    variance[heavy] = np.where(far, of_others, variance[heavy])
+    return mean, variance
+
+
+def _farthest_class(drawn: Sample, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """Deviations from the mean within which lie `REACH` deviations about the medians of all classes,
+    (d,): common ones or, where they are larger, those of the class by its quartiles.
+    """
+    unit, farthest = np.sqrt(np.where(variance > 0, variance, 1.0)), np.zeros(len(mean))
+    for of_class in (drawn.code == code for code in np.unique(drawn.code)):
+        quartiles = weighted_quantiles(drawn.x[of_class], drawn.weight[of_class], QUARTILES)
+        low, median, high = ((q[0] - mean) / unit for q in quartiles)
+        bound = np.abs(median) + REACH * np.fmax((high - low) / GAUSSIAN, 1.0)
+        farthest = np.fmax(farthest, bound)  # a class may have no known cell
+    return farthest
 
 
 def weighted_quantiles(x: np.ndarray, weight: np.ndarray, levels: Sequence[float]) -> list[Any]:
