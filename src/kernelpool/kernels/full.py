@@ -1,5 +1,6 @@
 r"""Full Gaussians: one covariance matrix a kernel."""
 
+import math
 from collections.abc import Iterator
 
 from ..arrays import (
@@ -16,6 +17,7 @@ from ..arrays import (
     namespace,
     outer_sums,
     squared_distances,
+    to_numpy,
     triangle,
     triangle_pairs,
     weighted_gram,
@@ -27,7 +29,7 @@ from ..sums import record
 from .gaussian import LOG_2_PI, WIDE, Gaussian, GaussianNaturalParams, Kernels, Moments
 from .kernel import Observed
 
-CHUNK = 1 << 17
+CHUNK = 1 << 18
 """Numbers in the matrices of the patterns that are swept at once: they should fit the caches."""
 
 KEEP = 1 << 24
@@ -256,46 +258,67 @@ class Full(Gaussian):
 
 
 @record
-class Swept:
-    """Some patterns and what kernels make of them, in float64."""
+class Stack:
+    """Rows of some patterns, as many of each, and what kernels make of them, in float64."""
 
-    spans: tuple[slice, ...]
-    """Of the rows of each pattern in the block."""
+    rows: Array
+    """Positions of the rows in the block, pattern by pattern, (G n,)."""
     known: Array
-    """(G, 1, d)."""
+    """(G, 1, d, 1)."""
     matrix: Array
     """The covariance swept on the known features, (G, M, d, d), or (G, 1, d, d) of tied kernels:
     minus the precision of the known cells, the slopes of the regression on them and the
     conditional covariance.
     """
-    log_size: Array
-    """Logarithm of the determinant of the covariance of the known cells, (G, M)."""
+    constant: Array
+    """log |2 pi S_oo|, (G, M, 1)."""
+    away: Array
+    """x - mean in the known cells, zero in the others, (G, M, d, n)."""
+    swept: Array
+    """matrix @ away, (G, M, d, n): in the missing cells, what the regression adds to the mean."""
+
+    @property
+    def spread(self) -> Array:
+        """Covariances of the missing cells given the known ones, (G, M, d, d)."""
+        unknown = 1 - self.known
+        return self.matrix * unknown * namespace(unknown).matrix_transpose(unknown)
+
+    def of_rows(self, a: Array) -> Array:
+        """The columns of `a` (M, rows of the block), (G, M, 1, n)."""
+        xp, n_patterns = namespace(a), self.known.shape[0]
+        part = xp.take(as_float64(a), self.rows, axis=1)
+        part = xp.reshape(part, (a.shape[0], n_patterns, 1, -1))
+        return xp.permute_dims(part, (1, 0, 2, 3))
 
 
-def sweep(covariance: Array, patterns: Array) -> tuple[Array, Array]:
-    """Covariances (M, d, d) swept on the features that each pattern (G, d) has, (G, M, d, d), and
-    log |S_oo|, (G, M).
+def sweep(matrix: Array, features: Array, n_features: Array, sign: int) -> tuple[Array, Array]:
+    """Matrices (M, d, d) swept (`sign` 1), or swept back (-1), on the first `n_features` (G,) of the
+    `features` (G, d) of each pattern, (G, M, d, d); and by how much that raises log |S_oo|, (G, M).
+
+    Patterns come in falling order of `n_features`.
     """
-    xp, (n_patterns, d), n_kernels = namespace(covariance), patterns.shape, covariance.shape[0]
+    xp, (n_patterns, d), n_kernels = namespace(matrix), features.shape, matrix.shape[0]
     # patterns and kernels along the last axis, where memory runs
-    a = (
-        xp.permute_dims(covariance, (1, 2, 0))[:, :, None, :]
-        + xp.zeros_like(patterns)[None, None, :, :1]
-    )
-    a = xp.reshape(a, (d, d, n_patterns * n_kernels))
-    has = xp.reshape(
-        patterns.T[:, :, None] + xp.zeros_like(covariance)[None, None, :, 0, 0], (d, -1)
-    )
-    log_size = xp.zeros_like(has[0, :])
-    for k in range(d):
-        # -1/p, a_ik/p and a_ij - a_ik a_kj / p, with p = a_kk, in one outer product
-        pivot = xp.where(has[k, :] > 0, a[k, k, :], xp.ones_like(log_size))
-        log_size += xp.log(pivot)
-        row = xp.asarray(a[k, :, :], copy=True)
-        row[k, :] -= 1
-        a -= (row * (has[k, :] / pivot))[:, None, :] * row[None, :, :]
-        a[k, k, :] -= 2 * has[k, :]
-    swept = xp.reshape(xp.permute_dims(a, (2, 0, 1)), (n_patterns, n_kernels, d, d))
+    a = xp.permute_dims(matrix, (1, 2, 0))[:, :, None, :]
+    a = xp.reshape(xp.broadcast_to(a, (d, d, n_patterns, n_kernels)), (d, d, -1))
+    a = xp.asarray(a, copy=True)
+    index = xp.repeat(xp.permute_dims(features, (1, 0)), n_kernels, axis=1)  # (d, G M)
+    every = xp.arange(d, device=device(matrix))[:, None]
+    log_size = xp.zeros_like(a[0, 0, :])
+    for step in range(int(n_features[0])):
+        # -1/p, sign a_ik/p and a_ij - a_ik a_kj / p, with p = a_kk, in one outer product
+        active = slice(int(xp.count_nonzero(n_features > step)) * n_kernels)
+        k, part = index[step : step + 1, active], a[:, :, active]
+        row = xp.take_along_axis(part, k[None, ...], axis=0)[0, ...]
+        pivot = xp.take_along_axis(row, k, axis=0)
+        log_size[active] += xp.log(sign * pivot[0, :])
+        at = xp.astype(every == k, matrix.dtype)
+        row = row - sign * at
+        part -= (row / pivot)[:, None, :] * row[None, :, :]
+        for i in range(d):
+            part[i, i, :] -= 2 * sign * at[i, :]
+    flat = xp.reshape(xp.permute_dims(a, (2, 0, 1)), (-1,))  # copied: products want this order
+    swept = xp.reshape(flat, (n_patterns, n_kernels, d, d))
     return swept, xp.reshape(log_size, (n_patterns, n_kernels))
 
 
@@ -311,9 +334,8 @@ class Patterns(Observed):
         \hat x_h = \mu_h + \Sigma_{ho} \Sigma_{oo}^{-1} (x_o - \mu_o), \qquad
         \text{cov}(x_h \mid x_o) = \Sigma_{hh} - \Sigma_{ho} \Sigma_{oo}^{-1} \Sigma_{oh}
 
-    Both depend on the row through its pattern alone, and :math:`\hat x` is affine in :math:`x_o`.
-    So the rows of a pattern are two matrix products, as complete rows are, and what is left to do
-    is small: matrices of d x d for every pattern and kernel (`Swept`).
+    Slopes and covariances depend on the row through its pattern alone. Patterns of one row are
+    taken together, others one after the other.
     """
 
     def __init__(
@@ -325,153 +347,114 @@ class Patterns(Observed):
         self.mean = as_float64(natural_params.kernels.mean)  # (M, d)
         covariance = as_float64(natural_params.kernels.covariance)
         self.covariance = xp.reshape(covariance, (-1, d, d))  # (M, d, d) or (1, d, d)
-        if (
-            eps_of(block.x) > 1e-10
-        ):  # rounded to the type of the rows: it must stay positive definite
+        # rounded to the type of the rows, it must stay positive definite
+        if eps_of(block.x) > 1e-10:
             one = xp.eye(d, dtype=xp.float64, device=device(block.x))
             self.covariance = self.covariance * (1 + 4 * eps_of(block.x) * one)
         guarded = natural_params.guarded
         self.origin = self.mean - kernel.without(guarded, self.mean)
         """The points about which moments are taken, (M, d)."""
-        self.exact = tuple(range(self.mean.shape[0])) if d >= WIDE else guarded
-        """The kernels that are taken one after the other."""
-        self.by_product = len(self.exact) < self.mean.shape[0]
-        self.phi = empty(
-            (1 + (d + d * (d + 1) // 2 if self.by_product else 0), n), block.x
-        )  # one, x and its pairs
-        self.phi[0, :] = 1
-        if self.by_product:
-            self.phi[1 : 1 + d, :] = block.x.T
-            kernel.write_square(self.phi[1 + d :, :], self.phi[1 : 1 + d, :])
-        size = self.covariance.shape[0] * d * d
-        self._at_once = max(1, CHUNK // size)
-        self._kept: list[Swept] | None = None
-        if len(self.missing.spans) * size <= KEEP:
-            self._kept = list(self._swept())
-        self.log_density = empty((self.mean.shape[0], n), block.x)
-        for part in self._swept():
-            self._write_log_density(part)
+        known = xp.sum(self.missing.patterns, axis=1)
+        # sweeping the precision back on the missing features takes fewer steps where these are few;
+        # of long thin kernels it would lose digits
+        self._sign = -1 if not guarded and float(xp.mean(known)) > d / 2 else 1
+        self._n_features = known if self._sign > 0 else d - known
+        self._begin, self._log_size = self.covariance, xp.zeros_like(self.covariance[:, 0, 0])
+        if self._sign < 0:
+            self._begin = -xp.linalg.inv(self.covariance)
+            self._log_size = xp.linalg.slogdet(self.covariance)[1]
+        n_numbers = len(self.missing.spans) * self.covariance.shape[0] * d * d
+        self._kept: list[Stack] | None = None
+        if n_numbers + 2 * n * self.mean.shape[0] * d <= KEEP:
+            self._kept = list(self._stacks())
+        found, rows = [], []
+        for stack in self._stacks():
+            distance = -xp.sum(stack.away * stack.swept, axis=2)  # (G, M, n)
+            log_density = -0.5 * (distance + stack.constant)
+            found.append(
+                xp.reshape(xp.permute_dims(log_density, (1, 0, 2)), (self.mean.shape[0], -1))
+            )
+            rows.append(stack.rows)
+        self.log_density = match_array(_in_order(found, rows), like=block.x)
 
-    def _swept(self) -> Iterator[Swept]:
+    def _stacks(self) -> Iterator[Stack]:
         if self._kept is not None:
             yield from self._kept
             return
-        spans = self.missing.spans
-        for start in range(0, len(spans), self._at_once):
-            some = slice(start, min(start + self._at_once, len(spans)))
-            patterns = self.missing.patterns[some, :]
-            swept = sweep(self.covariance, patterns)
-            yield Swept(spans[some], patterns[:, None, :], *swept)
+        xp, spans = namespace(self.mean), self.missing.spans
+        order = to_numpy(xp.argsort(self._n_features, descending=True)).tolist()
+        alone = [g for g in order if spans[g].stop - spans[g].start == 1]
+        others = [g for g in order if spans[g].stop - spans[g].start > 1]
+        at_once = max(1, CHUNK // math.prod(self.covariance.shape))
+        for group, together in ((alone, at_once), (others, 1)):
+            for start in range(0, len(group), at_once):
+                some = group[start : start + at_once]
+                at = xp.asarray(some, device=device(self.mean))
+                known = xp.take(self.missing.patterns, at, axis=0)  # (G, d)
+                features = xp.argsort(self._sign * known, axis=1, descending=True)
+                n_features = xp.take(self._n_features, at, axis=0)
+                matrix, log_size = sweep(self._begin, features, n_features, self._sign)
+                constant = log_size + self._log_size + LOG_2_PI * xp.sum(known, axis=1)[:, None]
+                for g in range(0, len(some), together):
+                    part = slice(g, min(g + together, len(some)))
+                    rows = [i for h in some[part] for i in range(spans[h].start, spans[h].stop)]
+                    yield self._stack(rows, known[part, :], matrix[part, ...], constant[part, :])
 
-    def _away(self, span: slice, known: Array, point: Array) -> Array:
-        """x - point in the known cells, zero in the others, (n, d), in float64."""
-        return (as_float64(self.block.x[span, :]) - point) * known
-
-    def _write_log_density(self, part: Swept) -> None:
-        """offset + weight . phi, pattern by pattern."""
-        xp = namespace(self.mean)
-        precision = -part.matrix * (
-            part.known[..., :, None] * part.known[..., None, :]
-        )  # (G, M, d, d)
-        constant = part.log_size + xp.sum(part.known, axis=2) * LOG_2_PI
-        if self.by_product:
-            self._multiply(part, precision, constant)
-        for g, span in enumerate(part.spans):
-            for j in self.exact:
-                of = j % precision.shape[1]
-                away = self._away(span, part.known[g, 0, :], self.mean[j, :])
-                distance = xp.vecdot(away @ precision[g, of, ...], away)
-                exact = -0.5 * (distance + constant[g, of])
-                self.log_density[j, span] = match_array(exact, like=self.phi)
-
-    def _multiply(self, part: Swept, precision: Array, constant: Array) -> None:
-        """The same of all kernels at once."""
-        xp, d = namespace(self.mean), self.mean.shape[1]
-        slope = (precision @ self.mean[None, :, :, None])[..., 0]  # (G, M, d)
-        offset = -0.5 * (xp.sum(slope * self.mean, axis=2) + constant)  # (G, M)
-        dual = xp.reshape(
-            self.kernel.dual(xp.reshape(precision, (-1, d, d))),
-            (len(part.spans), -1, self.phi.shape[0] - 1 - d),
-        )
-        weight = xp.concat(
-            [offset[..., None], slope, -0.5 * dual + 0 * slope[..., :1]], axis=2
-        )  # (G, M, 1 + d + S)
-        weight = match_array(weight, like=self.phi)
-        for g, span in enumerate(part.spans):
-            self.log_density[:, span] = weight[g, ...] @ self.phi[:, span]
-
-    def _regression(self, part: Swept, about: Array) -> tuple[Array, Array, Array]:
-        """Slopes (G, M, d, d), constants (G, M, d) and covariances (G, M, d, d) of the missing
-        cells given the known ones; rows are taken from the points `about` (M, d).
-        """
-        unknown, away = 1 - part.known, self.mean - about
-        slope = part.matrix * (unknown[..., :, None] * part.known[..., None, :])
-        shift = unknown * away - (slope @ away[None, :, :, None])[..., 0]
-        return slope, shift, part.matrix * (unknown[..., :, None] * unknown[..., None, :])
+    def _stack(self, rows: list[int], known: Array, matrix: Array, constant: Array) -> Stack:
+        xp, (n_patterns, d) = namespace(known), known.shape
+        at = xp.asarray(rows, device=device(known))
+        x = as_float64(xp.take(self.block.x, at, axis=0))
+        x = xp.permute_dims(xp.reshape(x, (n_patterns, 1, -1, d)), (0, 1, 3, 2))
+        known = known[:, None, :, None]
+        away = (x - self.mean[None, :, :, None]) * known
+        return Stack(at, known, matrix, constant[..., None], away, matrix @ away)
 
     def moments(self, mass: Array, responsibility: Array) -> Moments:
         """Sums of the expected rows, and of what each pattern leaves uncertain."""
-        xp, d = namespace(self.mean), self.mean.shape[1]
+        xp, (n_kernels, d) = namespace(self.mean), self.mean.shape
+        total = xp.zeros_like(self.mean[:, :1])  # (M, 1)
         first = xp.zeros_like(self.mean)
-        second = self.mean[:, :, None] * first[:, None, :]
-        one = xp.eye(d, dtype=self.mean.dtype, device=device(self.mean))
-        for part in self._swept():
-            sums = self._sums(part, responsibility)  # (G, M, d + 1, d + 1)
-            slope, shift, spread = self._regression(part, self.origin)
-            known = part.known[..., None] * one + xp.zeros_like(shift)[..., None]
-            # the expected row is expects (x, 1)
-            expects = xp.concat([known + slope, shift[..., None]], axis=3)
-            at = expects @ sums  # (G, M, d, d + 1)
-            first += xp.sum(at[..., -1], axis=0)
-            second += xp.sum(
-                at @ xp.matrix_transpose(expects) + sums[..., -1:, -1:] * spread, axis=0
+        second = first[:, :, None] * first[:, None, :]
+        for stack in self._stacks():
+            share = stack.of_rows(responsibility)
+            away = xp.where(stack.known > 0, stack.away, stack.swept)  # expected, from the mean
+            away, weighted = (
+                xp.reshape(xp.permute_dims(a, (1, 2, 0, 3)), (n_kernels, d, -1))
+                for a in (away, away * share)
             )
+            of_pattern = xp.permute_dims(xp.sum(share, axis=3), (1, 2, 0))  # (M, 1, G)
+            spread = xp.reshape(stack.spread, (*stack.matrix.shape[:2], d * d))
+            uncertain = of_pattern @ xp.permute_dims(spread, (1, 0, 2))  # (M, 1, d d)
+            total += xp.sum(of_pattern, axis=2)
+            first += xp.sum(weighted, axis=2)
+            second += weighted @ xp.matrix_transpose(away) + xp.reshape(uncertain, second.shape)
+        shift = self.mean - self.origin
+        cross = (first + 0.5 * total * shift)[:, :, None] * shift[:, None, :]
+        second += cross + xp.matrix_transpose(cross)
+        first += total * shift
         return Moments(mass, first, self.kernel.pool_moments(self.kernel.flat(second)))
 
     def fill(self, share: Array, noise: Array | None = None) -> Array:
         xp, d = namespace(self.mean), self.mean.shape[1]
-        out = xp.asarray(self.block.x, copy=True)
         one = xp.eye(d, dtype=self.mean.dtype, device=device(self.mean))
-        for part in self._swept():
-            slope, shift, spread = self._regression(part, xp.zeros_like(self.mean))
-            for g, span in enumerate(part.spans):
-                known = part.known[g, 0, :]
-                x, found = as_float64(self.block.x[span, :]), xp.zeros_like(self.block.x[span, :])
-                for j in range(self.mean.shape[0]):
-                    of = j % slope.shape[1]
-                    each = x @ slope[g, of, ...].T + shift[g, j, :]
-                    if noise is not None:
-                        padded = spread[g, of, ...] + (known + 1e-12 * (1 - known)) * one
-                        factor = xp.linalg.cholesky(padded)
-                        each = each + (as_float64(noise[span, :]) @ factor.T) * (1 - known)
-                    found = found + share[j, span][:, None] * match_array(each, like=self.phi)
-                out[span, :] = out[span, :] + found
-        return out
+        found, rows = [], []
+        for stack in self._stacks():
+            each = self.mean[None, :, :, None] + stack.swept
+            if noise is not None:
+                # known cells have a variance of their own, so that there is a factor
+                factor = xp.linalg.cholesky(
+                    stack.spread + (stack.known + 1e-12 * (1 - stack.known)) * one
+                )
+                drawn = xp.permute_dims(stack.of_rows(noise.T), (0, 2, 1, 3))  # (G, 1, d, n)
+                each = each + factor @ drawn
+            expected = xp.sum(stack.of_rows(share) * each, axis=1) * (1 - stack.known[:, 0, ...])
+            found.append(xp.reshape(xp.permute_dims(expected, (1, 0, 2)), (d, -1)))
+            rows.append(stack.rows)
+        return self.block.x + match_array(_in_order(found, rows), like=self.block.x).T
 
-    def _sums(self, part: Swept, responsibility: Array) -> Array:
-        """Responsibility times (x, 1)(x, 1)' summed over the rows of each pattern, missing cells
-        zero, (G, M, d + 1, d + 1).
-        """
-        xp, d = namespace(self.mean), self.mean.shape[1]
-        flat = xp.stack(
-            [self.phi[:, span] @ responsibility[:, span].T for span in part.spans]
-        )  # (G, 1 + d + S, M)
-        flat = xp.matrix_transpose(as_float64(flat))
-        n_patterns, n_kernels, _ = flat.shape
-        first = flat[..., 1 : 1 + d] if self.by_product else xp.zeros_like(flat) * self.mean
-        if self.by_product:
-            second = self.kernel.unflatten(
-                xp.reshape(flat[..., 1 + d :], (n_patterns * n_kernels, -1)), d
-            )
-            second = xp.reshape(second, (n_patterns, n_kernels, d, d))
-        else:
-            second = first[..., :, None] * first[..., None, :]  # zeros
-        for j in self.exact:
-            for g, span in enumerate(part.spans):
-                away = self._away(span, part.known[g, 0, :], self.origin[j, :])
-                weighted = as_float64(responsibility[j, span])[:, None] * away
-                first[g, j, :] = xp.sum(weighted, axis=0)
-                second[g, j, ...] = weighted.T @ away
-        above = xp.concat([second, first[..., None]], axis=3)
-        below = xp.concat([first, flat[..., :1]], axis=2)
-        return xp.concat([above, below[..., None, :]], axis=2)
+
+def _in_order(found: list[Array], rows: list[Array]) -> Array:
+    """What was found of all rows, (..., n), in the order of the block."""
+    xp = namespace(found[0])
+    order = xp.argsort(xp.concat(rows))
+    return xp.take(xp.concat(found, axis=-1), order, axis=-1)
