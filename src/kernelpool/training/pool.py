@@ -61,6 +61,7 @@ from ..tables.columns import Columns, indicators_of
 from .cross_fit import cross_fit, take_rows
 from .folds import row_keys
 from .imputation import ImputationMixture, imputations, imputed
+from .prepare import mean_and_variance
 
 PRIOR_ROWS = 1.0
 """Rows that each network is taken to have explained before any is seen."""
@@ -244,9 +245,8 @@ class View:
 
 def scaled_view(x: np.ndarray, weight: np.ndarray, levels: tuple[int, ...]) -> View:
     """Mean zero and variance one; a constant feature keeps its unit."""
-    x, share = indicators_of(x, levels), weight / weight.sum()
-    center = share @ x
-    variance = share @ (x - center) ** 2
+    x = indicators_of(x, levels)
+    center, variance = mean_and_variance(x, weight)
     constant = variance <= (8 * np.finfo(x.dtype).eps * np.abs(center)) ** 2
     return View(levels, center, np.where(constant, 1.0, np.sqrt(variance)))
 
@@ -509,11 +509,13 @@ class PoolFit:
         def fit(
             train: tuple[Any, ...], held_out: tuple[Any, ...]
         ) -> tuple[PoolNetwork, np.ndarray]:
-            model = self._fitted(candidate, train, held_out)
+            # predictions that are averaged over imputations select nothing
+            selects = candidate.view in UNIMPUTED or self.draws is None
+            model = self._fitted(candidate, train, held_out if selects else ())
             network = PoolNetwork(model, candidate.name, candidate.view)
             # rows that selected anything of the network are scored by what other rows select
             scored = getattr(model, "validation_log_proba_", None)
-            if scored is None or (candidate.view not in UNIMPUTED and self.draws is not None):
+            if scored is None:
                 (scored,) = self._predicted([network], held_out[3])
             return network, normalized(np.maximum(scored, LOWEST))
 
