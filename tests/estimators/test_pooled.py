@@ -246,6 +246,8 @@ def test_copies_and_weights_of_rows_are_no_evidence():
     twice = pool.fit(np.repeat(X, 2, axis=0), np.repeat(y, 2)).predict_proba(X_test)
     assert log_loss(y_test, twice) < once + 0.01
     assert abs(pool.loss_ - once) < 0.08
+    near = pool.fit(np.r_[X, X.round(6)], np.r_[y, y]).predict_proba(X_test)
+    assert log_loss(y_test, near) < once + 0.02  # as a table joined with its own export
     for scale in (2.0, 1e3, 1e-2):
         heavy = pool.fit(X, y, np.full(200, scale)).predict_proba(X_test)
         np.testing.assert_allclose(heavy, twice, atol=0.1)

@@ -92,9 +92,9 @@ def test_validation_rows_do_not_select_their_own_predictions():
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1000.0])
-def test_the_unit_of_the_weights_does_not_matter(rows, unit):
+def test_the_unit_of_the_weights_does_not_matter(unit):
     """Where rows count a thousand times, ridges of a thousand times the strength are tried."""
-    X, y = rows
+    X, y = make_ripley(300, random_state=3)
     one = RBFNetworkClassifier(20, random_state=0).fit(X, y)
     many = RBFNetworkClassifier(20, random_state=0).fit(X, y, np.full(len(X), unit))
     assert many.ridge_ == pytest.approx(unit * one.ridge_)

@@ -104,15 +104,24 @@ def test_ridge_is_scikit_learns(setting, strength):
 
 
 def test_leave_one_out_is_leaving_one_out(setting):
+    """A row leaves with all its weight, as all copies of a row do."""
     x, columns, value = setting
-    output = LeastSquares(value, np.ones(len(x)), 0.3)
+    weight = np.arange(len(x)) % 3 + 0.5
+    output = LeastSquares(value, weight, 0.3)
     score = output.score(columns, output.solve(columns))
-    total = 0.0
+    code = (value[:, 0] > 0).astype(int)
+    logistic = Logistic(*class_targets(code, weight, 2, 1), 30.0)
+    approximate = logistic.score(columns, logistic.solve(columns))
+    total = loss = 0.0
     for i in range(len(x)):
         keep = np.arange(len(x)) != i
-        left = Ridge(0.3).fit(columns[keep, :-1], value[keep])
-        total += ((left.predict(columns[i : i + 1, :-1]) - value[i]) ** 2).sum()
-    assert score == pytest.approx(total / len(x), rel=1e-8)
+        left = Ridge(0.3).fit(columns[keep, :-1], value[keep], weight[keep])
+        total += weight[i] * ((left.predict(columns[i : i + 1, :-1]) - value[i]) ** 2).sum()
+        others = Logistic(*class_targets(code[keep], weight[keep], 2, 1), 30.0)
+        logit = (columns[i] @ others.solve(columns[keep]).weight)[0]
+        loss += weight[i] * np.logaddexp(0, logit if code[i] == 0 else -logit)
+    assert score == pytest.approx(total / weight.sum(), rel=1e-8)
+    assert approximate == pytest.approx(loss / weight.sum(), rel=1e-3)
 
 
 @pytest.mark.parametrize("rule", ["gcv", "loo"])

@@ -375,4 +375,6 @@ def test_many_classes_take_fewer_steps(clouds, monkeypatch):
         losses.append(log_loss(y_test, model.predict_proba(X_test)))
     assert n_calls[0] > n_calls[1] > n_calls[2] == 0
     em = SharedKernelClassifier(**settings, training="em").fit(X, y)
-    assert losses[0] <= losses[1] < losses[2] < log_loss(y_test, em.predict_proba(X_test))
+    assert losses[0] <= losses[1] < losses[2]
+    # without a climb there is the solution of EM, tempered
+    assert losses[2] == pytest.approx(log_loss(y_test, em.predict_proba(X_test)), abs=0.01)

@@ -32,6 +32,7 @@ from ..training.em_log import (
     fit_em_log,
     given_mixture,
     hidden_layer,
+    merged,
     regression_data,
 )
 from ..training.prepare import TrainingData, encoded_rows, named_features
@@ -369,7 +370,9 @@ class EMLogClassifier(KernelNetworkClassifier, EMLogEstimator):
         data, shared = self._complete_data(X, y, sample_weight, unlabeled=np.nan)
         n_classes = len(data.classes)
         first = 1 if self._is_logistic or n_classes == 2 else 0
-        rows: Any = data.rows
+        given: Any = data.rows
+        rows: Any = merged(given, given.y[:, None])[0]
+        data = replace(data, rows=rows)
         targets = class_targets(rows.y, rows.weight, n_classes, first)
         output = (
             Logistic(*targets, self.ridge, bound=self.readout == "bound")

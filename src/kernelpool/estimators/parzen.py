@@ -42,6 +42,7 @@ from ..training.parzen import (
     conditional_network,
     full_network,
     leave_one_out_scores,
+    near_copies,
     tempered_scores,
 )
 from ..training.prepare import TrainingData, class_prior_for, labeled, mean_and_variance
@@ -88,11 +89,9 @@ class FittedParzen(Space, FittedTabular):
     def params(self, *, grouped: bool = False) -> ParzenParams:
         """The network in that space; `grouped` where copies of kernels must be known."""
         codes = np.searchsorted(self.classes, self.kernel_classes)
-        group = np.zeros(len(codes), int)
-        if grouped:
-            group = np.unique(self.kernels, axis=0, return_inverse=True)[1].ravel()
-        prior = self.fitted_prior if self.prior_given else None
         center, weight = self.inside(self.kernels), self.kernel_weights
+        group = near_copies(center, weight) if grouped else np.zeros(len(codes), int)
+        prior = self.fitted_prior if self.prior_given else None
         params = voting_params(center, codes, weight, group, len(self.classes), prior)
         return replace(params, radius=self.radius / self.unit)
 

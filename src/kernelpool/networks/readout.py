@@ -134,7 +134,9 @@ class Logistic:
         return Readout(found.weight, found.strength, age)
 
     def score(self, design: np.ndarray, readout: Readout) -> float:
-        """Mean log-loss of every row when it is left out by one Newton step from the others."""
+        """Mean log-loss of every row when it is left out, with all its weight, by one Newton step
+        from the others.
+        """
         exact = Logistic(self.target, self.count, self.strength)
         _, _, curvature = exact._curve(design, readout.weight, readout.strength)
         logit = design @ readout.weight  # (n, o)
@@ -143,7 +145,7 @@ class Logistic:
         inverse = pseudo_inverse(curvature).reshape(n_outputs, width, n_outputs, width)
         leverage = np.empty((n, n_outputs, n_outputs))
         for k, m in np.ndindex(n_outputs, n_outputs):
-            leverage[:, k, m] = ((design @ inverse[k, :, m]) * design).sum(axis=1)
+            leverage[:, k, m] = self.count * ((design @ inverse[k, :, m]) * design).sum(axis=1)
         rest = np.eye(n_outputs) * (1 + 1e-9) - _spread(p) @ leverage
         if n_outputs == 1:
             rest = np.maximum(rest, 1e-6)  # a row that alone decides its own output
@@ -314,9 +316,11 @@ class _Axes:
         return np.where(empty, 0.0, 1 / np.where(empty, 1.0, total))
 
     def left_out(self, strengths: list[float]) -> np.ndarray:
-        """Squared error of the rows, each left out, for every strength, (L,): r_i / (1 - h_ii)."""
+        """Squared error of the rows, each left out with all its weight, for every strength, (L,):
+        r_i / (1 - h_ii).
+        """
         inverse = self.inverse(strengths)
-        rest = 1 - 1 / self.total - self.away**2 @ inverse  # (n, L)
+        rest = 1 - self.count[:, None] * (1 / self.total + self.away**2 @ inverse)  # (n, L)
         rest = np.maximum(rest, 1e-9)  # a row that alone decides its own output
         error = np.zeros(len(strengths))
         for target, along in zip(self.target.T, self.along.T, strict=True):

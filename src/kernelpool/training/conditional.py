@@ -51,7 +51,7 @@ from ..networks.shared_kernel import Params, SharedKernel
 from ..rows import Block, Frame, Rows, one_blas_thread, with_missing
 from ..starts.sample import MOST_ROWS, Sample, content_key
 from .cross_fit import Selection, cross_fit
-from .folds import SampledRows, draw_rows, fold_data, stratified_folds
+from .folds import SampledRows, draw_rows, fold_data, near, stratified_folds
 from .prepare import TrainingData
 from .shared_kernel import (
     ClassDensities,
@@ -192,7 +192,7 @@ class Division:
         spared = xp.asarray(self.spared, device=device(x))
         last = (len(self.spared) - 1) * xp.ones_like(block.y)
         code = xp.where(block.y < 0, last, block.y)  # type: ignore[operator]
-        return (content_key(x, self.seed) < self.share) & ~xp.take(spared, code, axis=0)
+        return (content_key(near(x), self.seed) < self.share) & ~xp.take(spared, code, axis=0)
 
     def drawn(self, block: Block) -> Sample:
         """The rows that are held out, on the host."""

@@ -183,6 +183,16 @@ def hidden_layer(
     return mixture, fit.params, fit.outcome is Outcome.CONVERGED, fit.n_sweeps
 
 
+def merged(rows: Any, target: np.ndarray) -> tuple[ArrayRows, np.ndarray]:
+    """Equal rows with equal targets (n, o) as one with their joint weight: they are left out
+    together.
+    """
+    table = np.hstack([rows.x, target])
+    _, first, place = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    weight = np.bincount(place.ravel(), rows.weight)
+    return ArrayRows(rows.x[first], rows.y[first], weight), target[first]
+
+
 def given_mixture(mixture: Any, n_features: int) -> tuple[GivenMixture, str]:
     """A fitted mixture, scikit-learn's, ours or any with the same attributes; and its family."""
     names = ("means_", "covariances_", "mixing_" if hasattr(mixture, "mixing_") else "weights_")
@@ -234,7 +244,8 @@ def regression_data(
     if not np.abs(targets).max() < LARGEST_TARGET:
         raise KernelpoolError("y is too large to be squared in float64; rescale it.")
     weight = given_weights(x, sample_weight)
-    data = surveyed(ArrayRows(x, np.zeros(len(x), np.int64), weight), np.zeros(1, int), columns)
-    mean, variance = mean_and_variance(targets, weight)
+    rows, targets = merged(ArrayRows(x, np.zeros(len(x), np.int64), weight), targets)
+    data = surveyed(rows, np.zeros(1, int), columns)
+    mean, variance = mean_and_variance(targets, np.asarray(rows.weight))
     scale = np.where(variance > (1e-14 * np.abs(mean)) ** 2, variance, 1.0) ** 0.5
     return data, (targets - mean) / scale, mean, scale

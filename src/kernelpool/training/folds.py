@@ -14,45 +14,62 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.model_selection import check_cv
 
+from ..arrays import Array, as_float64, namespace
 from ..errors import KernelpoolError
 from ..rows import Frame, as_rows
 from ..starts.sample import MOST_ROWS, content_key, sample_block
 from .prepare import TrainingData, surveyed, weighted_quantiles
+
+NEAR = 2.0**-10
+"""Cells are copies of each other up to this part of their spread, or of themselves."""
 
 
 def row_keys(X: Any, weight: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
     """A number in (0, 1) for each row, made from its content and the seed, (n,).
 
     Numbers are taken about their median in units of their interquartile range, which are cells of
-    a few rows: another row changes its own number alone. NaN is a value like others, and cells
-    that are no numbers count by their text.
+    a few rows: another row changes its own number alone. They count to a thousandth of this unit,
+    or of themselves where they are larger, so that copies in float32 or in rounded text are equal
+    rows. NaN is a value like others, and cells that are no numbers count by their text.
     """
-    x = _as_numbers(X)
+    x, is_number = _as_numbers(X)
     weight = np.ones(len(x)) if weight is None else weight
     levels = 1e-9, 0.25 - 1e-9, 0.5 - 1e-9, 0.75 - 1e-9, 1 - 1e-9
     least, low, median, high, most = weighted_quantiles(x, weight, levels)
-    scale = np.where(high > low, high - low, np.where(most > least, most - least, 1.0))
-    return np.asarray(content_key((x - median) / scale, seed))
+    spread = np.where(most > least, (most - least) * 2.0**-20, 1.0)
+    scale = np.where(high > low, high - low, spread)
+    return np.asarray(content_key(np.where(is_number, near((x - median) / scale), x), seed))
 
 
-def _as_numbers(X: Any) -> np.ndarray:
-    """Any table as numbers, (n, d): text and other objects by a checksum of what is printed."""
+def near(x: Array) -> Array:
+    """Cells in units of their spread, (n, d), such that `content_key` tells apart what differs by
+    more than `NEAR` units or, beyond one, by that part.
+    """
+    return namespace(x).asinh(as_float64(x)) * 2.0**-20 / NEAR
+
+
+def _as_numbers(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Any table as numbers, (n, d), and which columns hold numbers, (d,): text and other objects
+    count by a checksum of what is printed.
+    """
     if issparse(X):
-        return np.array([[zlib.crc32(row.toarray().tobytes())] for row in X.tocsr()], np.float64)
+        rows = [[zlib.crc32(row.toarray().tobytes())] for row in X.tocsr()]
+        return np.array(rows, np.float64), np.zeros(1, bool)
     cells = np.asarray(X)
     cells = cells.reshape(len(cells), -1)
     if cells.dtype.kind in "biuf":
-        return cells.astype(np.float64)
-    return np.column_stack([_column_as_numbers(column) for column in cells.T])
+        return cells.astype(np.float64), np.ones(cells.shape[1], bool)
+    columns, is_number = zip(*map(_column_as_numbers, cells.T), strict=True)
+    return np.column_stack(columns), np.array(is_number)
 
 
-def _column_as_numbers(column: np.ndarray) -> np.ndarray:
+def _column_as_numbers(column: np.ndarray) -> tuple[np.ndarray, bool]:
     if column.dtype == object:
         try:
-            return column.astype(np.float64)
+            return column.astype(np.float64), True
         except (TypeError, ValueError):
             pass
-    return np.array([zlib.crc32(str(value).encode()) for value in column], np.float64)
+    return np.array([zlib.crc32(str(value).encode()) for value in column], np.float64), False
 
 
 def stratified_folds(

@@ -121,14 +121,13 @@ class ParzenRows:
     index: np.ndarray
     """Positions of the rows in X, (n,)."""
     group: np.ndarray
-    """Equal rows share a number, (n,); -1 for rows that never become kernels."""
+    """Rows of equal `row_keys` share a number, (n,); -1 for rows that never become kernels."""
     n_classes: int
 
     @classmethod
     def of(cls, rows: Labeled, index: np.ndarray, n_classes: int) -> "ParzenRows":
         """Rows and their positions in X."""
-        group = np.unique(rows[0], axis=0, return_inverse=True)[1].ravel()
-        return cls(*rows, index, group, n_classes)
+        return cls(*rows, index, near_copies(rows[0], rows[2]), n_classes)
 
     def merged(self) -> "ParzenRows":
         """Equal rows of a class as one row of more weight."""
@@ -144,6 +143,11 @@ class ParzenRows:
     def variance(self) -> np.ndarray:
         """Of each feature, (d,)."""
         return mean_and_variance(self.x, self.weight)[1]
+
+
+def near_copies(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """A number for each row, (n,), the same for those that are left out together."""
+    return np.unique(row_keys(x, weight), return_inverse=True)[1].ravel()
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,8 @@ from ..lbfgs import maximize
 from ..networks.neighborhood import learned_metric
 from ..networks.parzen import squared_distances as along_all_features
 from ..rows import one_blas_thread
-from ..starts.sample import content_key
 from .cross_fit import Selection
-from .folds import stratified_folds
+from .folds import row_keys, stratified_folds
 from .prepare import Labeled, feature_scale, mean_and_variance, merge_duplicates, take
 
 WIDTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
@@ -165,12 +164,12 @@ def fit_rbf(
     with one_blas_thread():
         if validation is not None:
             held_out = to_network(validation[0]) @ matrix.T, *validation[1:]
-            selection = Selection(*held_out[1:], content_key(held_out[0], seed))
+            selection = Selection(*held_out[1:], row_keys(held_out[0], held_out[2], seed))
             layer = layer_of(train)
             losses, readout = grid.search(layer, train, held_out, selection)
             best = min(losses, key=losses.__getitem__)
         else:
-            losses = grid.cross_validated(layer_of, train, content_key(z, seed))
+            losses = grid.cross_validated(layer_of, train, row_keys(z, weight, seed))
             best = min(losses, key=losses.__getitem__) if losses else grid.default
             layer = layer_of(train)
             readout = grid.trained(layer, train, best)

@@ -76,7 +76,9 @@ def assert_agree(found, wanted, tolerance):
     for name, value in wanted.items():
         assert found[name].shape == value.shape, name
         if name in ("label", "decision"):
-            assert found[name].tolist() == value.tolist()
+            least, most = np.sort(wanted["probabilities"], axis=1)[:, -2:].T
+            apart = most - least > 1e-12  # of classes that are equally probable either may be named
+            assert found[name][apart].tolist() == value[apart].tolist()
         else:
             assert found[name].dtype == np.float32, name
             there = np.isfinite(value)
