@@ -428,3 +428,15 @@ def test_a_fraction_counts_rows_and_classes_get_their_shares():
     rare = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:40]])
     network = reduced_network(0.1, edit=False, random_state=0).fit(X[rare], y[rare])
     assert np.bincount(network.kernel_classes_).tolist() == [20, 4]
+
+
+def test_copies_choose_the_radius_as_weights_do():
+    """Votes tie often: rounding must not break ties one way for copies, another for weights."""
+    rng, y = np.random.default_rng(5), np.repeat([0, 1], 100)
+    X = rng.normal(size=(200, 2)) + np.outer(y, [1.5, 0])
+    for weight in (np.full(200, 2), rng.integers(1, 4, 200)):
+        heavy = ParzenClassifier("hypersphere", "loo").fit(X, y, weight.astype(float))
+        copies = np.repeat(X, weight, axis=0), np.repeat(y, weight)
+        often = ParzenClassifier("hypersphere", "loo").fit(*copies)
+        np.testing.assert_allclose(heavy.radius_errors_, often.radius_errors_, atol=1e-12)
+        assert heavy.radius_ == pytest.approx(often.radius_)

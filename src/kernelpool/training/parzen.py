@@ -203,7 +203,11 @@ def full_network(
     network = network_at(rows, np.arange(len(rows.x)), config.class_prior)
     if config.radius is not None:
         return replace(network, params=replace(network.params, radius=config.radius))
-    return with_radius(network, rows, validation or rows, config, rng)
+    distinct = rows.merged()  # a row of weight two is the row twice
+    chosen = network_at(distinct, np.arange(len(distinct.x)), config.class_prior)
+    chosen = with_radius(chosen, distinct, validation or distinct, config, rng)
+    params = replace(network.params, radius=chosen.params.radius)
+    return replace(chosen, at=network.at, params=params)
 
 
 # -- the radius with the fewest errors -------------------------------------------------------------
@@ -219,7 +223,9 @@ def candidate_radii(profile: Profile, rows: ParzenRows) -> np.ndarray:
     if not spread > 0:
         return np.ones(1)
     smallest = 0.5 * spread * max(rows.weight.sum(), 2.0) ** (-1 / min(d, 2))
-    high = math.floor(OCTAVE * math.log2(spread))
+    high = math.floor(
+        OCTAVE * math.log2(spread) + 1e-9
+    )  # standardized rows lie on a step of the list
     low = max(math.floor(OCTAVE * math.log2(smallest)), high - MAX_RADII + 1)
     return 2.0 ** (np.arange(high, low - 1, -1) / OCTAVE)
 
