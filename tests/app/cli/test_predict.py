@@ -100,6 +100,9 @@ def test_rejected_rows_have_no_label(run, blurred):
     assert found.column("label").to_pylist() == [None, "red", None]
     both = run("predict", blurred[1], new, "--ambiguity", "0.9", "-q").out.splitlines()
     assert [line.split(",")[1] for line in both[1:]] == ["accepted"] * 3
+    alone = run("predict", blurred[1], new, "--reject")  # of 80 rows for a rate of 0.01
+    assert [line.split(",")[1] for line in alone.out.splitlines()[3:]] == ["novel"]
+    assert "at least 99 held-out rows" in alone.err
 
 
 def test_novelty_is_the_share_of_held_out_rows_below_the_threshold(run, blurred):

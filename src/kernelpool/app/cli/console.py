@@ -13,6 +13,7 @@ import shutil
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum, StrEnum
@@ -84,6 +85,15 @@ class Screen:
         """A line that should not be missed."""
         if not self.as_json:
             self._write(f"Warning: {text}\n", fg="yellow")
+
+    @contextmanager
+    def warnings(self) -> Iterator[None]:
+        """Warnings of the library become lines."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for warning in caught:
+            self.warn(shown(warning.message, 400))
 
     def complain(self, text: str) -> None:
         """An error, for people."""

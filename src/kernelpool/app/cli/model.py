@@ -3,7 +3,6 @@
 What the file says of its training is checked like any other input: anybody may have written it.
 """
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +14,8 @@ import typer
 
 from ... import RejectClassifier, load, to_onnx
 from ...errors import KernelpoolError, TableError
-from ...inspection import ambiguity_of, describe
+from ...estimators.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY, novelty_threshold
+from ...inspection import DriftReference, ambiguity_of, describe
 from ...text import listed, percent, plural, quoted, shown
 from ..files import read_header
 from ..readers.files import Batch, Source, stem_of
@@ -32,9 +32,6 @@ from ..readers.table import (
 )
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free, placed
-
-AMBIGUITY, NOVELTY = 0.2, 0.01
-"""Thresholds of `--reject` alone."""
 
 RECORDED = ("command", "source", "seed", "settings", "held_out", "evaluated_by", "n_rows")
 """What `info` shows of the training."""
@@ -205,14 +202,12 @@ class LoadedModel:
         self, reject: bool, ambiguity: float | None, novelty: float | None, screen: Screen
     ) -> None:
         """Set the thresholds that options ask for; a classifier with its own keeps these."""
-        densities = self.recorded(
-            "held_out_densities", lambda f: (int(f["n_rows"]), sorted(map(float, f["lowest"])))
-        )
+        densities = self.recorded("held_out_densities", _lowest_densities)
         if ambiguity is None and novelty is None:
             if not reject or self.saved is not self.model:
                 return
-            ambiguity = AMBIGUITY
-            novelty = NOVELTY if densities is not None and self.has_density else None
+            ambiguity = DEFAULT_AMBIGUITY
+            novelty = DEFAULT_NOVELTY if densities is not None and self.has_density else None
             if novelty is None:
                 screen.warn("the model cannot detect novel rows: only ambiguous ones are rejected.")
         self.ambiguity, self.lowest = ambiguity, None
@@ -222,26 +217,29 @@ class LoadedModel:
             why = "fitted without held-out rows" if self.has_density else "one without densities"
             raise CommandError(Exit.MODEL, f"--novelty is not possible: the model is {why}.")
         n, lowest = densities
-        # a new row is below the j-th lowest of n held-out densities with probability j / (n + 1)
-        j = int(np.floor(novelty * (n + 1)))
-        if j > len(lowest):
+        # the others of the n held-out densities are above these
+        score, weight = np.append(lowest, np.inf), np.append(np.ones(len(lowest)), n - len(lowest))
+        if novelty * (n + 1) >= len(lowest) + 1:
             most = len(lowest) / (n + 1)
             raise CommandError(
                 Exit.USAGE, f"--novelty must be at most {most:.3g}; got {novelty:g}."
             )
-        self.lowest = lowest[j - 1] if j else -float(np.finfo(np.float64).max)
-        if not j:
-            screen.warn(
-                f"{plural(n, 'held-out row')} are too few for the rarest {100 * novelty:g} % of "
-                f"rows: no row is called novel."
-            )
+        with screen.warnings():
+            self.lowest = novelty_threshold(novelty, score, weight)
+
+
+def _lowest_densities(found: Any) -> tuple[int, list[float]]:
+    """How many rows were held out, and the lowest of their densities."""
+    n, lowest = int(found["n_rows"]), list(map(float, found["lowest"]))
+    if not 0 < len(lowest) <= n:
+        raise ValueError
+    return n, lowest
 
 
 def load_model(path: str, screen: Screen) -> LoadedModel:
     """The classifier in a file; never runs code from it."""
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with screen.warnings():
             model, header = load(path), read_header(path)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -251,8 +249,6 @@ def load_model(path: str, screen: Screen) -> LoadedModel:
         raise CommandError(
             Exit.MODEL, f"{shown(path, 200)} is not a model file that can be used: {error}{swapped}"
         ) from None
-    for warning in caught:
-        screen.warn(shown(warning.message, 400))
     if not hasattr(model, "predict_proba"):
         kind = type(model).__name__
         raise CommandError(
@@ -342,7 +338,8 @@ def export(
     check_free(path, force)
     loaded = load_model(model, screen)
     try:
-        graph = to_onnx(loaded.saved, precision=str(precision))
+        with screen.warnings():
+            graph = to_onnx(loaded.saved, precision=str(precision))
     except KernelpoolError as error:
         code = Exit.EXTRA if "pip install" in str(error) else Exit.MODEL
         raise CommandError(code, f"{shown(model, 200)}: {error}") from None

@@ -90,7 +90,7 @@ def predict(
             )
         _set_class_prior(loaded, class_prior)
     loaded.reject(reject, ambiguity, novelty, screen)
-    conformal = None if sets is None else _conformal(loaded, sets, per_class)
+    conformal = None if sets is None else _conformal(loaded, sets, per_class, screen)
     labels, decisions, n_rows = Counter[str](), Counter[str](), 0
     with ExitStack() as stack:
         write: Any = None
@@ -174,7 +174,9 @@ def _with_copies(table: Any, rows: Any, keep: tuple[str, ...]) -> Any:
     return table
 
 
-def _conformal(loaded: LoadedModel, error: float, per_class: bool) -> ConformalClassifier:
+def _conformal(
+    loaded: LoadedModel, error: float, per_class: bool, screen: Screen
+) -> ConformalClassifier:
     """The model with the calibration in its file."""
     if not 0 < error < 1:
         raise CommandError(Exit.USAGE, f"--sets must lie between 0 and 1; got {error:g}.")
@@ -187,7 +189,8 @@ def _conformal(loaded: LoadedModel, error: float, per_class: bool) -> ConformalC
         options = {"error": error, "per_class": per_class}
         return ConformalClassifier.from_scores(loaded.model, codes, scores[0], density, **options)
 
-    conformal: ConformalClassifier | None = loaded.recorded("calibration", calibrated)
+    with screen.warnings():
+        conformal: ConformalClassifier | None = loaded.recorded("calibration", calibrated)
     if conformal is None:
         raise CommandError(
             Exit.MODEL, "--sets is not possible: the model was fitted without held-out rows."
