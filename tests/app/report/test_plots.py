@@ -131,6 +131,13 @@ def test_what_cannot_be_drawn_is_named(clouds, fitted):
         plot_reject_curve(novel, X, y)
 
 
+def test_the_axis_of_a_curve_without_errors_holds_its_interval(clouds, fitted):
+    X = clouds[0]
+    ax = plot_reject_curve(fitted, X, fitted.predict(X))
+    upper = 100 * (1 - 0.025 ** (1 / len(X)))  # Clopper and Pearson's of no error
+    assert upper < ax.get_ylim()[1] < 2 * upper
+
+
 def test_calibration_is_scikit_learns(clouds, fitted):
     X, y = clouds[2:]
     ax = plot_calibration(fitted, X, y)

@@ -201,7 +201,7 @@ def draw_reject_curve(
         used = 100 * taken.mean(), 100 * wrong[taken].mean()
         label = f"in use: {used[0]:.0f} % accepted, {used[1]:.1f} % wrong"
         ax.plot(*used, "*", color=COLORS[1], markersize=11, markeredgecolor=DARK, label=label)
-    top = max(100 * error[coverage > 0.2].max(initial=error[-1]), 1e-9)
+    top = 100 * (error[coverage > 0.2].max(initial=error[-1]) or high[-1])  # no row may be wrong
     ax.set(xlabel="rows accepted, %", ylabel="error of accepted rows, %", xlim=(0, 101))
     ax.set_ylim(0, 1.6 * top)
     ax.legend(loc="upper left")
