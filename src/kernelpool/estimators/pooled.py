@@ -544,10 +544,11 @@ class PooledClassifier(DensityClassifier):
         """The members and their weights; the kernels are those of its densities."""
         members = sorted(zip(self.weights_, self.members_, strict=True), reverse=True)
         names = "; ".join(f"{name} ({weight:.2f})" for weight, name in members)
-        how = "multiplied" if self.pooling_ == "log_linear" else "added"
+        product = "multiplied, each to the power in parentheses"
+        how = product if self.pooling_ == "log_linear" else "added with the weights in parentheses"
         return Description(
             f"A pool of {plural(len(members), 'member')} for {classes_text(self)} in "
-            f"{features_text(self)}, whose probabilities are weighted and {how}: {names}. "
+            f"{features_text(self)}, whose probabilities are {how}: {names}. "
             f"Cross-fitted log-loss {self.loss_:.3g} a row.",
             self._density_kernels(),
         )

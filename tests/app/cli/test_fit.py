@@ -177,6 +177,7 @@ def test_a_pool_ends_in_time_and_says_what_it_left_out(run, data, monkeypatch):
     assert re.search(r"Warning: The pool was trained on .* and without ", ran.err)
     model = kernelpool.load("d.safetensors")
     assert (model.time_limit, model.callback) == (0.001, None)
+    assert "probabilities are multiplied, each to the power in parentheses: " in ran.text
     record = run(*FIT, "--time-limit", "0.001", "-f", "--json").json
     assert [member["name"] for member in record["members"]] == list(model.members_)
     assert "for --model pool alone" in run(*FIT, *QUICK, "--time-limit", 9, "-f", code=2).text
