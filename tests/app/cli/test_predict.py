@@ -194,6 +194,11 @@ def test_sets_hold_the_true_class(run, blurred):
     run("predict", blurred[1], far, "-o", "far-sets.csv", "--sets", "0.2")
     assert read("far-sets.csv")[0]["set"] == ""
     assert "between 0 and 1" in run("predict", blurred[1], new, "--sets", "0", code=2).text
+    rows = [[a, b, c.replace("red", "b|\\c")] for a, b, c in colors(120, 0, 0.3)]
+    run("fit", write_csv("bar.csv", NAMES, rows), "-t", "color", *QUICK)
+    ran = run("predict", "bar.safetensors", "bar.csv", "-o", "bars.csv", "--sets", "0.01")
+    assert "Warning: error=0.01 needs 99 calibration rows; there are 24" in ran.err
+    assert {r["set"] for r in read("bars.csv")} == {r"blue|b\|\\c|green"}
     words = ("--sets", "0.1", "--class-prior", "balanced")
     assert "leave --class-prior out" in run("predict", blurred[1], new, *words, code=2).text
 
@@ -208,6 +213,20 @@ def test_other_class_frequencies(run, blurred):
         np.testing.assert_allclose(found, expected, rtol=1e-9)
     assert "CLASS=SHARE pairs" in run("predict", path, new, "--class-prior", "some", code=2).text
     assert "pink" in run("predict", path, new, "--class-prior", "pink=0.5", code=2).text
+
+
+@pytest.mark.parametrize(
+    ("names", "typed"), [(("True", "False"), ("true", "false")), (("1.0", "2.0"), ("1", "2"))]
+)
+def test_classes_may_be_typed_as_files_have_them(run, names, typed):
+    rows = [[a, b, names[c == "red"]] for a, b, c in colors()]
+    data = write_csv("d.csv", NAMES, rows)
+    run("fit", data, "-t", "color", *QUICK)
+    one, other = (
+        run("predict", "d.safetensors", data, "--class-prior", f"{a}=0.9,{b}=0.1").out
+        for a, b in (names, typed)
+    )
+    assert one == other
 
 
 def test_unknown_categories_are_counted(run):

@@ -1,5 +1,6 @@
 """`kernelpool predict`: labels, probabilities and densities of new rows, batch by batch."""
 
+import re
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +14,7 @@ from ...errors import KernelpoolError
 from ...inspection import DECISIONS, explain, with_class_prior
 from ...text import listed, plural, shown, signed
 from ..readers.files import FORMATS, Source
-from ..readers.table import check_columns
+from ..readers.table import alike, check_columns
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free, table_output
 from .model import LoadedModel, load_model
@@ -148,7 +149,7 @@ def _answers(
     if score is not None:
         columns["log_density"] = pa.array(score)
     if conformal is not None:
-        texts = np.array([str(name) for name in names], object)
+        texts = np.array([re.sub(r"([|\\])", r"\\\1", str(name)) for name in names], object)
         columns["set"] = pa.array(["|".join(texts[s]) for s in conformal.predict_set(features)])
     if explain:
         columns["why"] = pa.array(_reasons(loaded.model, features))
@@ -212,9 +213,15 @@ def _set_class_prior(loaded: LoadedModel, text: str) -> None:
     prior: Any = text
     try:
         if text != "balanced":
-            known = {str(label): label for label in loaded.classes.tolist()}
+            names = loaded.classes.tolist()
+            known = {alike(label): label for label in names} | {
+                str(label): label for label in names
+            }
             pairs = [pair.rpartition("=") for pair in text.split(",")]
-            prior = {known.get(name, name): float(share) for name, _, share in pairs}
+            prior = {
+                known.get(name, known.get(alike(name), name)): float(share)
+                for name, _, share in pairs
+            }
         loaded.model = with_class_prior(loaded.model, prior)
     except KernelpoolError as error:
         raise CommandError(Exit.USAGE, f"--class-prior: {shown(error, 300)}") from None

@@ -257,18 +257,14 @@ def classes_of(
     return np.asarray(y, None if known.all() else object)
 
 
+def alike(label: Any) -> Any:
+    """What labels have in common that are one class: 1, 1.0 and "1", and True and "true"."""
+    text = str(label)
+    return float(text) if is_number(text) else {"True": "true", "False": "false"}.get(text, text)
+
+
 def codes_of(batch: Batch, name: str, classes: np.ndarray) -> np.ndarray:
-    """Positions of labels among the classes of a model; -1 where there is no label.
-
-    1, 1.0 and "1" are one class, and so are True and "true".
-    """
-
-    def alike(label: Any) -> Any:
-        text = str(label)
-        return (
-            float(text) if is_number(text) else {"True": "true", "False": "false"}.get(text, text)
-        )
-
+    """Positions of labels among the classes of a model; -1 where there is no label."""
     names, labels = classes.tolist(), labels_of(batch, name).tolist()
     known = {alike(v): i for i, v in enumerate(names)} | {str(v): i for i, v in enumerate(names)}
     place = {v: known.get(str(v), known.get(alike(v), -2)) for v in set(labels)} | {None: -1}
