@@ -81,6 +81,10 @@ def test_settings(run, data):
     ("words", "message"),
     [
         (["-m", "parsen"], "did you mean 'parzen'?"),
+        (
+            ["-m", "rbf-regressor"],
+            "numbers are predicted from Python, by kernelpool.EMLogRegressor",
+        ),
         (["-m", "shared-kernel", "--set", "max_iters=3"], "did you mean 'max_iter'?"),
         (["--set", "max_iter"], "expected NAME=VALUE"),
         (["--set", "random_state=3"], "Settings of --model pool"),
@@ -164,6 +168,7 @@ def test_dates_stay_dates_for_new_rows(run):
 def test_nothing_is_replaced_without_force(run, data):
     Path("d.safetensors").write_text("theirs")
     assert "exists already; pass --force" in run(*FIT, *QUICK, code=6).err
+    assert "did you mean 'color'" in run("fit", "d.csv", "-t", "colour", *QUICK, code=3).err
     assert Path("d.safetensors").read_text() == "theirs"
     run(*FIT, *QUICK, "--force")
     assert "no folder" in run(*FIT, *QUICK, "-o", "none/m.st", code=6).err

@@ -34,7 +34,16 @@ from ... import (
 from ...inspection import DriftReference, Metrics, describe, hold_out, row_keys, stratified_folds
 from ...text import did_you_mean, listed, percent, plain, plural, quoted, shown
 from ..readers.files import SUFFIXES, Source, stem_of
-from ..readers.table import CATEGORY, DATE, KINDS, Rows, fingerprint, read_rows
+from ..readers.table import (
+    CATEGORY,
+    DATE,
+    KINDS,
+    Rows,
+    check_columns,
+    feature_names,
+    fingerprint,
+    read_rows,
+)
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free, placed
 
@@ -139,10 +148,13 @@ def fit(
     if unlabeled == o.Unlabeled.USE and "unlabeled" not in settings_of(estimator):
         raise CommandError(Exit.USAGE, "--unlabeled use needs --model shared-kernel or auto.")
     path = _model_path(data, output, report)
+    source = Source(data, style, IN_MEMORY)
+    next(source.batches(), None)  # the names of the columns
+    feature_names(source, target, [*(drop or ()), *(keep or ())])
+    check_columns(list(kinds), source, "whose kind is given")
     check_free(path, force)
     if report is not None:
         o.check_report(report, force)
-    source = Source(data, style, IN_MEMORY)
     with screen.working(f"Reading {source.label}"):
         rows = read_rows(
             source,
@@ -489,8 +501,9 @@ def make_estimator(name: str, settings: Sequence[str], seed: int) -> Any:
     if name not in MODELS:
         raise CommandError(
             Exit.USAGE,
-            f"--model {quoted(name)} is not known{did_you_mean(name, list(MODELS))} There are "
-            f"{', '.join(MODELS)}.",
+            f"--model {quoted(name)} is not known{did_you_mean(name, list(MODELS))} There are the "
+            f"classifiers {', '.join(MODELS)}; numbers are predicted from Python, by "
+            f"kernelpool.EMLogRegressor.",
         )
     estimator = MODELS[name](random_state=seed)
     known = settings_of(estimator)
