@@ -158,6 +158,12 @@ def test_export_writes_a_graph_and_names_its_outputs(run, model):
     assert (found["onnx"], found["inputs"]) == ("m.onnx", ["X"])
     assert found["outputs"] == ["label", "probabilities", "log_density", "score_samples"]
     assert "exists already" in run("export", model, "-o", "m.onnx", code=6).err
+    write_csv("d.csv", NAMES, [["" if i < 9 else a, b, c] for i, (a, b, c) in enumerate(ROWS)])
+    for words, refused in ((QUICK, False), (("-m", "rbf"), True)):
+        run("fit", "d.csv", "-t", "color", *words, "-f")
+        ran = run("export", "d.safetensors", "-f")
+        said = "the graph refuses rows with missing cells, which rows of the fit had in 'a'"
+        assert (said in ran.err) == refused
 
 
 def test_info_describes_a_model_file(run, fitted):

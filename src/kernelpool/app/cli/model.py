@@ -330,7 +330,7 @@ def export(
 
     Its input X has the columns of the fit in their order; a model with categories has an input for
     each column instead, under its name. The outputs are label, probabilities and, where known,
-    log_density and score_samples.
+    log_density and score_samples. Rows with missing cells end a run, except of shared-kernel models.
 
     Example: kernelpool export irises.safetensors -o irises.onnx
     """
@@ -343,6 +343,14 @@ def export(
     except KernelpoolError as error:
         code = Exit.EXTRA if "pip install" in str(error) else Exit.MODEL
         raise CommandError(code, f"{shown(model, 200)}: {error}") from None
+    missing = {entry.key: entry.value for entry in graph.metadata_props}["missing_cells"]
+    reference = loaded.recorded("reference", DriftReference.from_dict)
+    lacking = [f["name"] for f in reference.features if f["counts"][-1]] if reference else []
+    if missing == "refused" and lacking:
+        screen.warn(
+            f"the graph refuses rows with missing cells, which rows of the fit had in "
+            f"{listed(lacking, 8)}: impute these, or export a model of --model shared-kernel."
+        )
     with placed(path, force) as temporary:
         Path(temporary).write_bytes(graph.SerializeToString())
     inputs, outputs = (
@@ -351,4 +359,4 @@ def export(
     screen.result(f"ONNX: {shown(path, 400)}, with {', '.join(outputs)}")
     if inputs != ["X"]:
         screen.result(f"{plural(len(inputs), 'input')}, each (n, 1): {listed(inputs, 12)}")
-    screen.answer({"onnx": path, "inputs": inputs, "outputs": outputs})
+    screen.answer({"onnx": path, "inputs": inputs, "outputs": outputs, "missing_cells": missing})

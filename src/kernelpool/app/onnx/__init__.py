@@ -65,7 +65,8 @@ def to_onnx(
     -------
     model : onnx.ModelProto
         The model; its metadata hold the class names, the feature names, the columns behind the
-        inputs where there is more than one, and the version of this library.
+        inputs where there is more than one, what becomes of ``missing_cells`` ("refused" or
+        "integrated out"), and the version of this library.
 
     Raises
     ------
@@ -77,7 +78,8 @@ def to_onnx(
     -----
     `SharedKernelClassifier` and `SharingAverageClassifier` integrate missing cells out in the
     graph, as they do in Python. The other networks average over imputations in Python, which the
-    graph does not: onnxruntime ends a run with an error that says so where a cell is missing.
+    graph does not, also where rows of the fit had missing cells: onnxruntime ends a run with an
+    error that says so where a cell is missing.
 
     Examples
     --------
@@ -113,7 +115,7 @@ def to_onnx(
         answers = refused(answers, estimator, np.asarray(last.classes_))
     outputs = _outputs(g, answers, estimator, last, outside)
     model = _model(g, type(last).__name__, inputs, outputs)
-    _add_metadata(model, estimator, last, inputs)
+    _add_metadata(model, estimator, last, inputs, g.complete)
     onnx.checker.check_model(model, full_check=True)
     if path is not None:
         write_atomically(path, [model.SerializeToString()])
@@ -244,7 +246,7 @@ def _model(g: Graph, name: str, inputs: list[Any], outputs: list[Any]) -> Any:
     return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
 
 
-def _add_metadata(model: Any, estimator: Any, last: Any, inputs: list[Any]) -> None:
+def _add_metadata(model: Any, estimator: Any, last: Any, inputs: list[Any], complete: bool) -> None:
     """What the model is, and what its numbers mean."""
     from onnx import helper
 
@@ -254,6 +256,7 @@ def _add_metadata(model: Any, estimator: Any, last: Any, inputs: list[Any]) -> N
         estimator if isinstance(estimator, RejectClassifier) else last
     ).sentence
     about = {"estimator": type(estimator).__name__, "kernelpool_version": number}
+    about["missing_cells"] = "refused" if complete else "integrated out"
     if hasattr(last, "classes_"):
         about["classes"] = json.dumps(np.asarray(last.classes_).tolist())
     if isinstance(estimator, RejectClassifier):
