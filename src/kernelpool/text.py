@@ -50,7 +50,7 @@ def text_of(value: Any, max_length: int = MAX_LENGTH) -> str:
     if isinstance(value, np.ndarray):  # several outputs
         text = ", ".join(text_of(part) for part in value.ravel())
     elif isinstance(value, float):
-        text = min(repr(value), f"{value:.5g}", key=len)
+        text = repr(value).removesuffix(".0")  # no digit less: a cell is shown as it is
     else:
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     text = text.encode("utf-8", "replace").decode("utf-8")  # halves of characters are no text
@@ -58,6 +58,21 @@ def text_of(value: Any, max_length: int = MAX_LENGTH) -> str:
         c if c.isprintable() or c in JOINERS else "\N{REPLACEMENT CHARACTER}" for c in text
     )
     return shorten(text, max_length)
+
+
+def decimals_of(width: float, digits: int = 3) -> int:
+    """With so many decimals a number has `digits` digits of a deviation or difference; 0 where that
+    is large.
+    """
+    return max(0, digits - 1 - math.floor(math.log10(width))) if 0 < width < math.inf else 0
+
+
+def date_text(days: float) -> str:
+    """A date, given by the days since 1970, with the time of day where there is one."""
+    if not abs(days) < 1e8:
+        return text_of(days)
+    text = str(np.datetime64(round(86400 * days), "s")).replace("T", " ")
+    return text.removesuffix(" 00:00:00")
 
 
 # -- names and cells in messages -------------------------------------------------------------------

@@ -78,9 +78,15 @@ def explanations(model, p, _):
         close(why.prior, np.log(prior[a] / prior[b]))
         close(why.prior + sum(part.part for part in why.features), why.log_odds)
         shown = {part.name: str(part.value) for part in why.features}
+        texts = {f"{name} = {cell.removesuffix('.0')}" for name, cell in shown.items()}
+        assert texts == {part.texts()[0] for part in why.features}
         assert shown == {name: str(cell) for name, cell in row.items() if pd.notna(cell)}
         for part in why.features:
             assert part.expected in {None, *TEXT.get(part.name, {part.expected})}
+    (why,) = explain(model, X[:1].assign(**{TOWN: "Paris"}))
+    (new,) = (part for part in why.features if part.name == TOWN)
+    assert (new.value, new.known) == ("Paris", isinstance(model, ConformalClassifier))
+    assert ("never seen" in new.texts()[1]) != new.known
 
 
 def importance(model, p, _):
@@ -171,9 +177,9 @@ def assert_report(path, model, p, rows):
     shown = json.loads(Page(path.read_text()).explorer)
     at = [rows.index.astype(str).tolist().index(i) for i in shown["ids"]]
     assert shown["named"] == p[at].argmax(axis=1).tolist()
-    close(shown["ambiguity"], 1 - p[at].max(axis=1), atol=1e-5)
+    close(shown["ambiguity"], 1 - p[at].max(axis=1), atol=1e-15)
     pair = rows[shown["features"]]
-    close(np.array(shown["values"], float), pair.to_numpy(float)[at], atol=0.01)
+    close(np.array(shown["values"], float), pair.to_numpy(float)[at], atol=0)
     for name, cells in shown["categories"].items():
         assert cells == [None if pd.isna(cell) else str(cell) for cell in rows[name].iloc[at]]
     # the background: the model, asked with these two features alone

@@ -48,3 +48,13 @@ def test_the_table_has_the_greatest_kernels_first_is_cut_and_escaped():
     assert "<img" not in summary
     assert "<b>" not in summary
     assert "&lt;img src=x onerror=alert(1)&gt;" in summary
+    model = SharedKernelClassifier.from_parameters(
+        means=[[1e8], [1e8 + 900]],
+        covariances=[16.0, 16.0],
+        mixing=[[0.1, 0.9], [0.9, 0.1]],
+        class_prior=[0.5, 0.5],
+        classes=["a", "b"],
+    )
+    summary = notebook_summary(model)
+    assert "b 90 %, a 10 %" in summary
+    assert "100000900 ± 4<" in summary

@@ -10,7 +10,17 @@ made of (`describe`), how good predictions are (`Metrics`), and what is certain 
 from ..training.folds import hold_out, row_keys, stratified_folds
 from . import bounds
 from .bounds import binomial_interval
-from .describe import Description, Inside, Pool, describe, innermost, member_name, refusals
+from .describe import (
+    Description,
+    Inside,
+    Pool,
+    cells_of,
+    describe,
+    innermost,
+    member_name,
+    never_seen,
+    refusals,
+)
 from .drift import (
     DriftReference,
     DriftReport,
@@ -60,6 +70,7 @@ __all__ = [
     "bin_sums",
     "binomial_interval",
     "bounds",
+    "cells_of",
     "check_drift",
     "compare_models",
     "coverage_curve",
@@ -70,6 +81,7 @@ __all__ = [
     "hold_out",
     "innermost",
     "member_name",
+    "never_seen",
     "prior_from_probability",
     "refusals",
     "row_keys",

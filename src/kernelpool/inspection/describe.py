@@ -32,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import to_numpy
 from ..kernels import FAMILIES, Kernels
 from ..tables.columns import Columns
-from ..text import percent, plural, shorten, text_of
+from ..text import decimals_of, percent, plural, shorten, text_of
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,9 @@ class Pool:
     group: tuple[str, ...] = ()
     """The network that each belongs to, where there are several."""
     word: str = "kernel"
+    listed: np.ndarray | None = None
+    """Which belong to the first network of their name, (M,): those of other folds are nearly the same.
+    """
 
     def __len__(self) -> int:
         return len(self.share)
@@ -66,12 +69,14 @@ class Pool:
         return np.broadcast_to(whole, (len(mean), *whole.shape[-2:]))
 
     def largest(self, n: int) -> np.ndarray:
-        """At most n kernels, those with the greatest shares; equidistant ones if all shares are
-        equal.
+        """At most n kernels that are listed, those with the greatest shares; equidistant ones if all
+        shares are equal.
         """
-        if len(self) > n and np.ptp(self.share) < 1e-12 * self.share.max():
-            return np.linspace(0, len(self) - 1, n).astype(int)
-        return np.argsort(-self.share, kind="stable")[:n]
+        at = np.flatnonzero(np.ones(len(self)) if self.listed is None else self.listed)
+        share = self.share[at]
+        if len(at) > n and np.ptp(share) < 1e-12 * share.max():
+            return at[np.linspace(0, len(at) - 1, n).astype(int)]
+        return at[np.argsort(-share, kind="stable")[:n]]
 
 
 def joined_pools(pools: Sequence[Pool], weights: Sequence[float], names: Sequence[str]) -> Pool:
@@ -88,8 +93,10 @@ def joined_pools(pools: Sequence[Pool], weights: Sequence[float], names: Sequenc
     share = np.concatenate([w * pool.share for w, pool in zip(weights, pools, strict=True)])
     fields = ("class_posterior", "mean", "variance", "covariance", "probability")
     found: dict[str, Any] = {field: joined(field) for field in fields}
-    group = tuple(np.repeat(names, list(map(len, pools))).tolist())
-    return Pool(share / share.sum(), **found, group=group)
+    sizes = list(map(len, pools))
+    group = tuple(np.repeat(names, sizes).tolist())
+    first = np.repeat([name not in names[:i] for i, name in enumerate(names)], sizes)
+    return Pool(share / share.sum(), **found, group=group, listed=first)
 
 
 @dataclass(frozen=True)
@@ -219,6 +226,27 @@ input.
 """
 
 
+def never_seen(columns: Columns, x: np.ndarray) -> np.ndarray:
+    """Which codes stand for categories that are not known, (n, d)."""
+    levels = np.array(columns.levels)
+    return np.asarray((levels > 0) & (x == levels - 1))
+
+
+def cells_of(columns: Columns, x: np.ndarray, X: Any = None) -> list[list[Any]]:
+    """The cells of rows as their user knows them, of codes, (n, d): numbers, and categories as text.
+
+    Categories that are not known have the text that X has, the same rows; without, they are None.
+    """
+    cells: list[list[Any]] = replace(columns, frame=None, coded=False).decode(x).tolist()
+    places = np.argwhere(never_seen(columns, x))
+    if len(places) and X is not None:
+        own = Columns.learn(X, np.flatnonzero(columns.levels).tolist())
+        codes = own.encode(X)
+        for i, j in places.tolist():
+            cells[i][j] = np.asarray(own.categories[j])[int(codes[i, j])]
+    return cells
+
+
 def feature_names(columns: Columns) -> list[str]:
     """As messages and tables name them."""
     return list(columns.names or (f"feature {i}" for i in range(len(columns))))
@@ -234,6 +262,8 @@ class Inside:
     X : array-like or data frame, default=None
         Rows as the classifier takes them, for the names and kinds of columns that the model does
         not have itself.
+    dates : sequence of str, default=()
+        Columns of numbers that are days since 1970.
 
     Attributes
     ----------
@@ -254,9 +284,9 @@ class Inside:
         What the codes of each feature stand for; None for numbers.
     """
 
-    def __init__(self, outer: Any, X: Any = None) -> None:
+    def __init__(self, outer: Any, X: Any = None, dates: Sequence[str] = ()) -> None:
         check_is_fitted(outer)
-        self.outer = outer
+        self.outer, self.dates = outer, frozenset(dates)
         self.model, self.wrappers, self.steps = _layers(outer)
         columns: Any = getattr(self.model, "columns_", None)
         self.input: Columns
@@ -313,6 +343,12 @@ class Inside:
     def transform(self, X: Any) -> np.ndarray:
         """Rows as the model inside takes them, (n, d): codes, NaN where a cell is missing."""
         return np.asarray(self._columns.encode(self._after_steps(X)))
+
+    def cells(self, X: Any) -> list[list[Any]]:
+        """The cells of `features` as their user knows them."""
+        if self.made:
+            return cells_of(self._columns, self.rows(X), self._after_steps(X))
+        return cells_of(self.input, self.input.encode(X), X)
 
     def rows(self, X: Any) -> np.ndarray:
         """The same in the units of the input."""
@@ -520,7 +556,8 @@ def _feature_text(inside: Inside, j: int, i: int) -> str:
         code, share = inside.category(j, i)
         return f"{text_of(inside.categories[i][code], LONGEST)} {percent(share, 0)}"
     mean, deviation = inside.pool.mean[j, i], inside.pool.variance[j, i] ** 0.5
-    return f"{mean:.3g} ± {deviation:.2g}".replace("-", MINUS)
+    texts = (text_of(round(v, decimals_of(deviation, 2))) for v in (mean, deviation))
+    return " ± ".join(texts).replace("-", MINUS)
 
 
 def _class_shares(posterior: np.ndarray, classes: Any) -> str:

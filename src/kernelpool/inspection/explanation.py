@@ -24,7 +24,7 @@ standard error of each part.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from html import escape
 from math import comb
 from typing import Any
@@ -36,9 +36,9 @@ from sklearn.utils.validation import _check_sample_weight
 from ..arrays import safe_log, to_numpy
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
-from ..text import percent, plural, shown, signed, text_of
+from ..text import decimals_of, percent, plural, shown, signed, text_of
 from ..training.prepare import class_codes, encoded_rows, label_column
-from .describe import Inside, describe, feature_names, innermost
+from .describe import Inside, cells_of, describe, feature_names, innermost, never_seen
 
 MAX_SETS = 1024
 """Sets of features that are evaluated one by one; where there are more, random orders are."""
@@ -59,6 +59,16 @@ MAX_KERNELS, MAX_FEATURES, LONGEST_BAR = 5, 12, 24
 # -- rows with missing cells -----------------------------------------------------------------------
 
 
+def _table(X: Any) -> Any:
+    """Rows, of a single one too."""
+    if hasattr(X, "to_frame"):  # a row of a data frame
+        return X.to_frame().T.infer_objects()
+    if hasattr(X, "columns"):
+        return X
+    X = to_numpy(X) if hasattr(X, "__dlpack__") else X
+    return [X] if np.ndim(X) == 1 else X
+
+
 def encoded(
     model: Any, X: Any
 ) -> tuple[Columns, np.ndarray, Callable[[np.ndarray], np.ndarray], Any]:
@@ -68,11 +78,6 @@ def encoded(
     That is the model inside, taking codes, where it is one of this library and nothing transforms
     its rows; else None.
     """
-    if hasattr(X, "to_frame"):  # a row of a data frame
-        X = X.to_frame().T.infer_objects()
-    elif not hasattr(X, "columns"):
-        X = to_numpy(X) if hasattr(X, "__dlpack__") else X
-        X = [X] if np.ndim(X) == 1 else X
     inside = Inside(model, X)
     columns, coded = inside.input, inside.model
     if inside.direct:
@@ -109,6 +114,8 @@ class FeaturePart:
     expected : float, str or None
         What the model imputes given the other features and the class; None for models without
         `impute`.
+    known : bool
+        Whether the model was fitted to such a value; False for other categories.
     """
 
     name: str
@@ -116,12 +123,17 @@ class FeaturePart:
     part: float
     error: float
     expected: Any = None
+    known: bool = True
 
     def texts(self) -> tuple[str, str]:
         """The cell, and what is to be noted of it."""
         notes = [f"± {self.error:.2f}"] if self.error > 0.005 else []
-        if self.expected is not None and _cell(self.expected) != _cell(self.value):
-            notes.append(f"{_cell(self.expected)} expected")
+        notes += [] if self.known else ["never seen"]
+        expected = self.expected
+        if isinstance(expected, float) and expected != self.value:
+            expected = round(expected, decimals_of(abs(expected - self.value)))
+        if expected is not None and expected != self.value:
+            notes.append(f"{_cell(expected)} expected")
         return f"{shown(self.name, 40)} = {_cell(self.value)}", ", ".join(notes)
 
 
@@ -258,6 +270,7 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
     >>> bool(np.isclose(why.prior + sum(part.part for part in why.features), why.log_odds))
     True
     """
+    X = _table(X)
     columns, x, log_proba, coded = encoded(model, X)
     classes = np.asarray(model.classes_)
     if against is not None and against not in classes.tolist():
@@ -288,12 +301,13 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
 
             place = np.ix_(players, at)
             parts.T[place], errors.T[place] = shapley_parts(log_odds, len(players), rng)
-    values, expected = _values(columns, x), _expected(coded, columns, x, classes[pairs[0]])
+    values, known = cells_of(columns, x, X), ~never_seen(columns, x)
+    expected = _expected(coded, columns, x, classes[pairs[0]])
     kernels = _kernels(coded, x, classes)
     names, found = feature_names(columns), Explanations()
     for n, (a, b) in enumerate(pairs.T.tolist()):
         numbers = [column[n].tolist() for column in (parts, errors)]
-        cells = zip(names, values[n], *numbers, expected[n], strict=True)
+        cells = zip(names, values[n], *numbers, expected[n], known[n].tolist(), strict=True)
         features = [
             FeaturePart(*cell) for cell, gap in zip(cells, missing[n], strict=True) if not gap
         ]
@@ -323,12 +337,6 @@ def _pairs(log_proba: np.ndarray, classes: np.ndarray, against: Any) -> tuple[An
     return named, rival
 
 
-def _values(columns: Columns, x: np.ndarray) -> list[list[Any]]:
-    """The cells as their user knows them."""
-    cells = replace(columns, frame=None, coded=False).decode(x).tolist()
-    return [["another value" if cell is None else cell for cell in row] for row in cells]
-
-
 def _expected(coded: Any, columns: Columns, x: np.ndarray, labels: np.ndarray) -> list[list[Any]]:
     """What the model imputes for each cell given the others of the row and its class; None where it
     cannot.
@@ -338,7 +346,7 @@ def _expected(coded: Any, columns: Columns, x: np.ndarray, labels: np.ndarray) -
     found = x.copy()
     for i in range(x.shape[1]):
         found[:, i] = coded.impute(_without(x, i), labels)[:, i]
-    return _values(columns, found)
+    return cells_of(columns, found)
 
 
 def _without(x: np.ndarray, feature: int) -> np.ndarray:
@@ -468,7 +476,7 @@ def feature_importance(
     >>> bool((found.importance > 0).all())
     True
     """
-    columns, x, log_proba, _ = encoded(model, X)
+    columns, x, log_proba, _ = encoded(model, _table(X))
     codes = class_codes(label_column(y, len(x)), np.asarray(model.classes_), None)
     weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     total = weight.sum()

@@ -13,6 +13,7 @@ from kernelpool.app.cli import console
 from kernelpool.app.cli import fit as command
 from kernelpool.app.files import read_header
 
+from ..report.parsed import Page
 from .tables import NAMES, QUICK, colors, labels, table, write_csv
 
 FIT = ("fit", "d.csv", "-t", "color")
@@ -160,7 +161,13 @@ def test_columns_that_are_left_out_are_named(run):
 def test_dates_stay_dates_for_new_rows(run):
     rows = [[f"2020-{1 + i % 12:02}-03", *row] for i, row in enumerate(colors(90))]
     write_csv("d.csv", ["day", *NAMES], rows)
-    assert "'day' (a date, in days)" in run(*FIT, *QUICK, "--columns", "day=date").err
+    ran = run(*FIT, *QUICK, "--columns", "day=date", "--report", "r.html")
+    assert "'day' (a date, in days)" in ran.err
+    page = Page(Path("r.html"))
+    (day,) = (row for row in page.table("column-table") if row[0][0] == "day")
+    assert [day[1][0], day[3][0]] == ["2020-01-03", "2020-12-03"]
+    assert {row[3][0][:5] for row in page.table("kernel-table")} == {"2020-"}
+    assert page.explorer["dates"] == [name == "day" for name in page.explorer["features"]]
     run("predict", "d.safetensors", "d.csv", "-o", "out.csv")
     assert run("info", "d.safetensors", "--json").json["features"]["day"] == "date"
 

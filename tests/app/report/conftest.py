@@ -58,6 +58,20 @@ def customers():
 
 
 @pytest.fixture(scope="session")
+def dated(tmp_path_factory):
+    """A report of dates, large numbers and a category that was never seen, and its rows."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    y, plan = rng.integers(2, size=120), rng.choice(["basic", "plus", "plus"], 120)
+    day, big = 18262.0 + rng.integers(0, 400, 120), 1e8 + rng.integers(0, 1300, 120)
+    X = pd.DataFrame({"day": day, "big": big, "plan": plan})
+    model = SharedKernelClassifier(2, training="em", random_state=0).fit(X, y)
+    X.loc[0, "plan"] = "student"
+    path = tmp_path_factory.mktemp("dated") / "report.html"
+    return write_report(model, None, None, path, X_test=X, y_test=y, dates=["day"]), X
+
+
+@pytest.fixture(scope="session")
 def rejecting(clouds):
     """A classifier that refuses rows, and test rows of which three are far away."""
     X, y, X_test, y_test = clouds

@@ -3,7 +3,9 @@
 import base64
 import json
 import re
+from itertools import combinations
 
+import numpy as np
 import pytest
 
 from kernelpool.app.report import write_report
@@ -104,6 +106,29 @@ def test_the_explorer_counts_rows_that_are_accepted_drawn_and_wrong(
         assert f"{name} {cell}" in shown(browser, ".detail")
     browser.run("document.querySelector('.kernel').dispatchEvent(new MouseEvent('click'))")
     assert "of all rows" in shown(browser, ".profile")
+
+
+def test_labels_of_axes_tell_cells_apart_and_overlap_no_name(browser, dated):
+    path, X = dated
+    browser.open(path)
+    boxes = browser.run(
+        "[...document.querySelectorAll('.plane text')].map(e => { const b = "
+        "e.getBoundingClientRect(); return [e.textContent, b.left, b.right, b.top, b.bottom]; })"
+    )
+    texts = [box[0] for box in boxes]
+    assert len(set(texts)) == len(texts)
+    assert sum(text[:3] == "202" for text in texts) >= 3
+    assert sum(text[:4] == "1000" and len(text) == 9 for text in texts) >= 3
+    for one, other in combinations(boxes, 2):
+        apart = [one[i] <= other[j] or other[i] <= one[j] for i, j in ((2, 1), (4, 3))]
+        assert any(apart), (one[0], other[0])
+    browser.run(
+        "document.querySelector('.plane').dispatchEvent(new KeyboardEvent('keydown', {key: "
+        "'ArrowRight'}))"
+    )
+    day = np.datetime64(int(X["day"][0]), "D")
+    said = f"day {day}, big {X['big'][0]:.0f}, plan student (never seen)."
+    assert said in shown(browser, ".detail")
 
 
 @pytest.mark.slow

@@ -6,8 +6,9 @@ from collections import Counter
 from hashlib import sha256
 
 import numpy as np
+import pandas as pd
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import (
@@ -33,7 +34,7 @@ from kernelpool.errors import KernelpoolError
 from kernelpool.inspection import check_drift, estimate_class_prior, feature_importance
 
 from .conftest import HOSTILE
-from .parsed import column
+from .parsed import Page, column
 
 pytest.importorskip("jinja2", reason="reports need jinja2: pip install '.[report]'")
 pytest.importorskip("matplotlib", reason="reports need matplotlib: pip install '.[report]'")
@@ -44,17 +45,6 @@ def one_percent(text):
 
 
 # -- data ------------------------------------------------------------------------------------------
-
-
-def test_columns_are_summarized(customers_page, customers):
-    X = customers[1][:300]
-    cells = {row[0][0]: row[1:] for row in customers_page.table("column-table")}
-    age = X["age"]
-    assert [float(cell[1]) for cell in cells["age"]] == pytest.approx(
-        [age.isna().sum(), age.min(), age.mean(), age.max(), age.std(ddof=0)]
-    )
-    most = f"2 categories, most often {X['plan'].mode()[0]}"
-    assert [cell[0] for cell in cells["plan"]] == [str(X["plan"].isna().sum()), most]
 
 
 # -- quality ---------------------------------------------------------------------------------------
@@ -173,7 +163,7 @@ def test_many_classes_are_listed_by_their_confusions(report):
 # -- drift and importance --------------------------------------------------------------------------
 
 
-def test_drift_priors_and_importance_are_those_of_the_library(customers_page, customers):
+def test_drift_priors_and_importance_are_those_of_the_library(report, customers_page, customers):
     model, X, y = customers
     found = check_drift(None, X[300:], X[:300])
     rows = customers_page.table("feature", "distance", "p")
@@ -184,28 +174,15 @@ def test_drift_priors_and_importance_are_those_of_the_library(customers_page, cu
     rows = customers_page.table("class", "training", "estimated", "counted")
     assert column(rows, 2) == pytest.approx(prior.class_prior)
     assert column(rows, 3) == pytest.approx([(y[300:] == k).mean() for k in model.classes_])
+    moved = report(model, X[:300], y[:300], X[300:].assign(age=X["age"] + 30), y[300:])
+    assert "not reliable" in moved.text
+    assert "not reliable" not in customers_page.text
     found = feature_importance(model, X[300:], y[300:])
     rows = customers_page.table("feature", "rise")
     assert column(rows, 1) == pytest.approx(np.sort(found.importance)[::-1])
 
 
 # -- explorer --------------------------------------------------------------------------------------
-
-
-def test_regions_are_predictions_of_rows_in_which_all_else_is_missing(customers_page, customers):
-    model, X, _ = customers
-    data = customers_page.explorer
-    runs, n = data["regions"][0], data["grid"]
-    across, up = (
-        low + (np.arange(n[i]) + 0.5) / n[i] * (high - low)
-        for i, (low, high) in enumerate(data["ranges"])
-    )
-    asked = X.iloc[[0] * (n[0] * n[1])].copy()
-    asked["plan"], asked["region"] = None, None
-    asked["age"], asked["spend"] = np.tile(across, n[1]), np.repeat(up, n[0])
-    want = model.predict_proba(asked).argmax(axis=1)
-    np.testing.assert_array_equal(np.repeat(runs[::2], runs[1::2]), want)
-    assert len(np.unique(want)) == 2
 
 
 def test_a_classifier_that_takes_no_missing_values_has_no_regions(report, clouds):
@@ -265,6 +242,16 @@ def test_kernels_without_classes_have_those_of_the_model_at_their_means(report, 
         )
 
 
+def test_kernels_differ_most_where_rows_of_their_class_do(report):
+    y = np.arange(200) % 2
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 5)), columns=list("abcde"))
+    X = X.assign(constant=7.0, f=X["a"] + 8 * y, same="x")
+    model = SharedKernelClassifier.prbf([1, 1], sharing=0.0, random_state=0).fit(X, y)
+    for row in report(model, X, y).table("kernel-table"):
+        assert row[3][0].startswith("f ")
+        assert "same" not in row[3][0]
+
+
 # -- outliers --------------------------------------------------------------------------------------
 
 
@@ -281,6 +268,27 @@ def test_a_row_with_missing_cells_is_compared_with_rows_that_lack_the_same(repor
     rows = page.table("outlier-table")
     assert next(row for row in rows if row[0][0] == "held-out")[1][0] == "3"
     assert page.table("rows", "in all", "below")[1][2][0] == "1"
+
+
+def test_cells_are_shown_and_drawn_as_they_are(dated):
+    page, X = Page(dated[0]), dated[1]
+    columns = {row[0][0]: [cell[0] for cell in row[1:]] for row in page.table("column-table")}
+    (big,) = (row for row in page.table("column-table") if row[0][0] == "big")
+    expected = [X["big"].mean(), X["big"].std(ddof=0)]
+    assert [float(big[i][1]) for i in (2, 4)] == pytest.approx(expected)
+    for name, text in (
+        ("day", lambda v: str(np.datetime64(int(v), "D"))),
+        ("big", "{:,.0f}".format),
+    ):
+        ends = [text(X[name].min()), text(X[name].max())]
+        assert columns[name][:3:2] == ends
+        means = [row[3 + list(X).index(name)][0] for row in page.table("kernel-table")]
+        assert all(ends[0] < mean < ends[1] for mean in means)
+    assert columns["plan"] == ["2 categories, most often plus ; never seen: student 1"]
+    assert page.explorer["values"] == X[["day", "big"]].to_numpy().tolist()
+    assert page.explorer["categories"]["plan"][:2] == ["student (never seen)", X["plan"][1]]
+    odd = [row[5][0] for row in page.table("outlier-table") if row[1][0] == "0"]
+    assert "plan student (never seen, expected plus, " in odd[0]
 
 
 def test_a_row_may_be_odd_although_each_value_is_common(report):
@@ -357,8 +365,6 @@ def test_too_many_rows_are_sampled(report, fitted, clouds, monkeypatch):
 
 
 def test_hostile_names_stay_text(hostile_path):
-    from .parsed import Page
-
     page = Page(hostile_path)
     tags = {tag for tag, _ in page.tags}
     assert tags.isdisjoint({"base", "iframe", "object", "embed", "form", "foreignobject"})

@@ -3,7 +3,7 @@
 The entry point is
 
     write_report(model, X, y, path, *, X_test=None, y_test=None, row_ids=None, test_row_ids=None,
-                 title=None, facts=None, command=None) -> Path
+                 title=None, facts=None, command=None, dates=()) -> Path
 
 The template reads the results themselves: metrics, importance, drift and class priors of
 `kernelpool.inspection`, the description of the model, its attributes and parameters. Everything
@@ -27,7 +27,7 @@ from hashlib import sha256
 from importlib.resources import files
 from io import BytesIO
 from itertools import combinations
-from math import floor, isfinite, log10
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +48,22 @@ from ...inspection import (
     Metrics,
     Rate,
     ambiguity_of,
+    cells_of,
     check_drift,
     coverage_curve,
     describe,
     estimate_class_prior,
     feature_importance,
+    never_seen,
     refusals,
 )
-from ...text import is_missing, text_of
+from ...text import date_text, decimals_of, is_missing, plain, text_of
 from . import plots
 
+NEVER_SEEN = "never seen"
+"""Marks a category that was not there when the model was fitted."""
+
+MINUS = "\N{MINUS SIGN}"
 ALPHA = 0.05
 """One minus the confidence of intervals."""
 
@@ -108,6 +114,7 @@ def write_report(
     title: str | None = None,
     facts: Mapping[str, Any] | None = None,
     command: str | None = None,
+    dates: Sequence[str] = (),
 ) -> Path:
     """Write a report as one HTML file that can be opened, mailed and printed as it is.
 
@@ -134,6 +141,8 @@ def write_report(
         What else is known of the training, such as {"Rows": "irises.csv", "Target": "species"}.
     command : str, default=None
         A command line that makes the model again.
+    dates : sequence of str, default=()
+        Columns of numbers that are days since 1970, to be shown as dates.
 
     Returns
     -------
@@ -160,7 +169,7 @@ def write_report(
             f"A report needs a classifier with predict_proba; got {type(model).__name__}."
         )
     parts, names, notes = _parts(model, (X, X_test), (y, y_test), (row_ids, test_row_ids))
-    inside = Inside(model, parts[0].X)
+    inside = Inside(model, parts[0].X, dates)
     rejecting = (part for part in inside.wrappers if isinstance(part, RejectClassifier))
     reject = next(rejecting, None)
     page = {
@@ -365,9 +374,19 @@ def _worst_pairs(confusion: np.ndarray, names: list[str]) -> list[tuple[str, str
 # -- kernels and outliers --------------------------------------------------------------------------
 
 
-def category(values: Any, code: Any) -> str:
-    """What a code stands for."""
-    return text_of(values[int(code)]) if code < len(values) else "another value"
+def value_text(inside: Inside, name: str, value: Any, width: float = 0.0) -> str:
+    """A cell as the data have it; with the `width` of a deviation or difference what is no cell,
+    such as a mean.
+    """
+    if isinstance(value, str):
+        return text_of(value)
+    if name in inside.dates:
+        return date_text(round(value) if width > 0.1 else value)
+    return number(value, 4 if width else 0, width)
+
+
+def _days(inside: Inside, name: str) -> str:
+    return " days" if name in inside.dates else ""
 
 
 def _classes(pool: Any, j: int, most: int) -> list[tuple[int, float]]:
@@ -399,18 +418,18 @@ def _traits(inside: Inside, j: int, x: np.ndarray) -> list[dict[str, Any]]:
     """
     pool, found = inside.pool, []
     for i, (name, values) in enumerate(zip(inside.features, inside.categories, strict=True)):
-        column, trait = x[~np.isnan(x[:, i]), i], {"name": text_of(name), "away": 0.0}
+        seen: np.ndarray = x[~np.isnan(x[:, i]), i]
+        varies = len(seen) > 0 and np.ptp(seen) > 0
         if values is None:
-            mean, width = float(pool.mean[j, i]), float(pool.variance[j, i]) ** 0.5
-            trait |= {"mean": mean, "width": width}
-            if len(column) and np.ptp(column):
-                trait["away"] = abs(mean - float(column.mean())) / float(column.std())
+            here, width = float(pool.mean[j, i]), float(pool.variance[j, i]) ** 0.5
+            after = f"± {number(width, 2)}{_days(inside, name)}"
+            trait = {"text": value_text(inside, name, here, width), "after": after, "sort": here}
         else:
-            code, share = inside.category(j, i)
-            usual = float((column == code).mean()) if len(column) else 0.0
-            trait |= {"category": category(values, code), "share": share}
-            trait["away"] = abs(share - usual) / max((usual * (1 - usual)) ** 0.5, 1e-9)
-        found.append(trait)
+            code, here = inside.category(j, i)
+            text, seen = text_of(values[code]), seen == code
+            trait = {"text": text, "after": percent(here, 0), "sort": text}
+        away = abs(here - seen.mean()) / (seen.std() or len(seen) ** -0.5) if varies else 0.0
+        found.append({**trait, "name": text_of(name), "away": away})
     return found
 
 
@@ -443,8 +462,9 @@ def _outliers(
         excess = score - bounds[start : start + len(score)]
         below.append((part.name, len(score), int((excess < 0).sum())))
         at = np.argsort(excess, kind="stable")[:N_OUTLIERS]
-        labels = np.asarray(inside.outer.predict(_safe_indexing(part.X, at))).tolist()
-        odd = _odd(inside, cells[at], usual)
+        few = _safe_indexing(part.X, at)
+        labels = np.asarray(inside.outer.predict(few)).tolist()
+        odd = _odd(inside, few, cells[at], usual)
         for i, label, features in zip(at.tolist(), labels, odd, strict=True):
             row = {"part": part.name, "id": part.ids[i], "score": float(score[i]), "odd": features}
             true = names[part.y[i]] if part.y[i] >= 0 else DASH
@@ -481,26 +501,31 @@ def _surprise(inside: Inside, x: np.ndarray) -> np.ndarray | None:
     return np.where(np.isnan(x), 0.0, np.nan_to_num(parts.reshape(n, d) - whole[:, None]))
 
 
-def _odd(inside: Inside, x: np.ndarray, usual: np.ndarray | None) -> list[list[dict[str, Any]]]:
+def _odd(
+    inside: Inside, X: Any, x: np.ndarray, usual: np.ndarray | None
+) -> list[list[dict[str, Any]]]:
     """Of each row the features that are least likely given the others, compared with other rows."""
     surprise = None if usual is None else _surprise(inside, x)
     if surprise is None or usual is None:
         return [[] for _ in x]
     excess = surprise - usual.mean(axis=0)
     found: list[list[dict[str, Any]]] = []
-    for row, over in zip(x, excess, strict=True):
+    for cells, row, over in zip(inside.cells(X), x, excess, strict=True):
         far = [i for i in np.argsort(-over, kind="stable")[:3].tolist() if over[i] > 2]
         features = []
         for i in far:
-            values, unknown = inside.categories[i], row.copy()
+            name, values, unknown = inside.features[i], inside.categories[i], row.copy()
             unknown[i] = np.nan
-            value: Any = float(row[i]) if values is None else category(values, row[i])
-            feature = {"name": text_of(inside.features[i]), "value": value, "excess": over[i]}
+            notes = [NEVER_SEEN] if values is not None and row[i] >= len(values) else []
             if hasattr(inside.model, "impute"):
                 imputed = inside.model.impute(inside.table(unknown[None]))
                 mean = (imputed * inside.scale + inside.offset)[0, i]
-                feature["expected"] = mean if values is None else category(values, mean)
-            features.append(feature)
+                near = abs(mean - row[i]) / 100  # of a difference three digits
+                value = mean if values is None else values[int(mean)]
+                notes.append(f"expected {value_text(inside, name, value, near)}")
+            notes.append(f"{MINUS}{number(over[i], 2)}")
+            feature = {"name": text_of(name), "text": value_text(inside, name, cells[i])}
+            features.append({**feature, "notes": ", ".join(notes)})
         found.append(features)
     return found
 
@@ -524,6 +549,7 @@ def explore(
     is the most probable class where the two features of the axes alone are known.
     """
     x, classes = inside.input.encode(X), np.asarray(inside.outer.classes_)
+    cells, unseen = cells_of(inside.input, x, X), never_seen(inside.input, x)
     probability = np.asarray(inside.outer.predict_proba(X), np.float64)
     named = probability.argmax(axis=1)
     categories = inside.input.categories
@@ -540,17 +566,19 @@ def explore(
         "features": [text_of(inside.names[i]) for i in axes],
         "labels": [text_of(label) for label in classes.tolist()],
         "ids": ids,
-        "values": [[_short(cell) for cell in row] for row in x[:, axes].tolist()],
+        "dates": [inside.names[i] in inside.dates for i in axes],
+        "values": plain(x[:, axes]),
         "categories": {
             text_of(inside.names[i]): [
-                None if np.isnan(code) else category(categories[i], code) for code in x[:, i]
+                row[i] and text_of(row[i]) + f" ({NEVER_SEEN})" * new
+                for row, new in zip(cells, unseen[:, i].tolist(), strict=True)
             ]
             for i in shown
         },
         "true": np.where(y < len(classes), y, -1).tolist(),
         "named": named.tolist(),
-        "ambiguity": [_short(value) for value in ambiguity_of(probability).tolist()],
-        "score": [None] * len(x) if score is None else [_short(v) for v in score.tolist()],
+        "ambiguity": ambiguity_of(probability).tolist(),
+        "score": [None] * len(x) if score is None else plain(score),
         "nearest": nearest,
         "kernels": kernels,
         "threshold": threshold,
@@ -598,22 +626,19 @@ def _drawn_kernels(
     kernels = [
         {
             "index": j,
-            "share": _short(float(pool.share[j])),
-            "classes": [(k, _short(share)) for k, share in _classes(pool, j, 5)],
-            "mean": [_short(v) for v in pool.mean[j][axes].tolist()],
-            "covariance": [[_short(v) for v in r] for r in inside.covariance(j, axes).tolist()],
+            "share": float(pool.share[j]),
+            "classes": _classes(pool, j, 5),
+            "mean": pool.mean[j][axes].tolist(),
+            "covariance": inside.covariance(j, axes).tolist(),
         }
         for j in greatest
     ]
     posterior = inside.responsibilities(X)
     if posterior is None:
         return kernels, none
-    return kernels, [j if j in greatest else -1 for j in posterior.argmax(axis=1).tolist()]
-
-
-def _short(value: float) -> float | None:
-    """As many digits as a picture needs; None where there is no number."""
-    return float(f"{value:.5g}") if np.isfinite(value) else None
+    at = pool.largest(len(pool))
+    nearest = at[posterior[:, at].argmax(axis=1)].tolist()
+    return kernels, [j if j in greatest else -1 for j in nearest]
 
 
 # -- the data, and how the model was made ----------------------------------------------------------
@@ -623,16 +648,21 @@ def _columns(inside: Inside, X: Any) -> list[dict[str, Any]]:
     """Ranges, categories and missing cells of columns."""
     found: list[dict[str, Any]] = []
     x = inside.input.encode(X)
-    for name, values, column in zip(inside.names, inside.input.categories, x.T, strict=True):
-        known = column[~np.isnan(column)]
-        about: dict[str, Any] = {"name": text_of(name), "n_missing": len(column) - len(known)}
+    cells, unseen = cells_of(inside.input, x, X), never_seen(inside.input, x)
+    for i, (name, values) in enumerate(zip(inside.names, inside.input.categories, strict=True)):
+        known, new = x[~(np.isnan(x[:, i]) | unseen[:, i]), i], np.flatnonzero(unseen[:, i])
+        about: dict[str, Any] = {"name": text_of(name), "n_missing": int(np.isnan(x[:, i]).sum())}
         if values is not None:
-            code = np.bincount(known.astype(int), minlength=1).argmax()
-            common = category(values, code) if len(known) else None
-            about |= {"n_categories": len(values), "common": common}
+            common = values[np.bincount(known.astype(int)).argmax()] if len(known) else None
+            others = Counter(text_of(cells[n][i]) for n in new.tolist()).most_common(3)
+            about |= {"n_categories": len(values), "common": common, "never_seen": others}
         elif len(known):
-            about |= {"low": known.min(), "mean": known.mean()}
-            about |= {"high": known.max(), "std": known.std()}
+            low, high = float(known.min()), float(known.max())
+            mean, width = (float(known.mean()), float(known.std())) if low < high else (low, 0.0)
+            shown = [("lowest", low, 0.0), ("mean", mean, width / 10), ("highest", high, 0.0)]
+            numbers = [(label, v, value_text(inside, name, v, w)) for label, v, w in shown]
+            numbers.append(("deviation", width, f"{number(width)}{_days(inside, name)}"))
+            about["numbers"] = numbers
         found.append(about)
     return found
 
@@ -728,19 +758,21 @@ def _environment() -> Any:
     return environment
 
 
-def number(value: Any, digits: int = 4, width: float | None = None) -> str:
-    """A number with a few digits, or as many as its width has; a dash where there is none."""
-    if value is None or isinstance(value, str):
-        return value or DASH
+def number(value: Any, digits: int = 4, width: float = 0.0) -> str:
+    """A number with a few digits, or as many as its width has, or all of its own (0); a dash where
+    there is none.
+    """
+    if value is None:
+        return DASH
     if not isfinite(value):
-        return DASH if value != value else "∞" if value > 0 else "\N{MINUS SIGN}∞"
-    text = f"{value:,.{digits}g}"
-    if "e+" in text and abs(value) < 1e9:
-        text = f"{value:,.0f}"
-    if width is not None and 0 < width < float("inf") and abs(value) < 1e9:
-        decimals = digits - 3 - floor(log10(width))
-        text = text if decimals > 8 else f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
-    return text.replace("-", "\N{MINUS SIGN}")
+        return DASH if value != value else "∞" if value > 0 else f"{MINUS}∞"
+    text, decimals = f"{value:,.{digits}g}", decimals_of(width, digits - 2) if width > 0 else 9
+    if not digits:
+        text = f"{float(value):,}".removesuffix(".0")
+    elif abs(value) < 1e15 and (decimals < 9 or "e+" in text):
+        decimals %= 9
+        text = f"{round(value, decimals) + 0.0:,.{decimals}f}"
+    return text.replace("-", MINUS)
 
 
 def percent(value: float | None, digits: int = 1) -> str:

@@ -347,6 +347,9 @@ def draw_kernels(
     centers = pool.mean[greatest][:, at] @ axes
     covariances = [axes.T @ inside.covariance(j, at) @ axes for j in greatest.tolist()]
     ax.set(xlabel=text_of(names[0], 60), ylabel=text_of(names[1], 60))
+    for axis, name in zip((ax.xaxis, ax.yaxis), names, strict=True):
+        if name in inside.dates:
+            axis.axis_date()
     for label, edge, middle in ((ax.set_xlim, 0, centers[:, 0]), (ax.set_ylim, 1, centers[:, 1])):
         label(*_limits(points[:, edge], middle))
     codes_drawn: list[int] = []

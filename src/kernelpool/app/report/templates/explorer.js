@@ -1,6 +1,6 @@
 // Rows and kernels along two features: hover, arrow keys, kernels to choose, classes to toggle, a threshold of ambiguity.
 (() => {
-  const LEFT = 62, BOTTOM = 46, TOP = 10, RIGHT = 12, STRIP = 18;
+  const BOTTOM = 46, TOP = 10, RIGHT = 12, STRIP = 18;
   const make = (parent, name, attributes, text) => {
     const element = document.createElementNS(parent.namespaceURI, name);
     for (const key in attributes) element.setAttribute(key, attributes[key]);
@@ -8,12 +8,17 @@
     parent.append(element);
     return element;
   };
-  const short = (v) => (v === null ? "–" : Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(2) : String(+v.toPrecision(4)));
+  const day = (v) => (Math.abs(v) < 1e8 ? new Date(Math.round(v * 86400) * 1000).toISOString().slice(0, 19).replace("T", " ").replace(" 00:00:00", "") : String(v));
+  const near = (v, size) => {  // with the digits that a step or deviation of this size has
+    if (!(size > 0)) return String(v);
+    const place = Math.floor(Math.log10(size) + 1e-9), whole = Math.floor(Math.log10(Math.max(Math.abs(v), size)) + 1e-9);
+    return Math.abs(v) < 1e12 && place > -8 ? v.toFixed(Math.max(0, -place)) : v.toExponential(Math.max(0, Math.min(17, whole - place)));
+  };
   const percent = (v) => (100 * v).toFixed(1) + " %";
-  const ticks = (low, high) => {
+  const ticks = (low, high, date) => {
     const raw = (high - low) / 5, size = 10 ** Math.floor(Math.log10(raw)), step = size * [1, 2, 5, 10].find((m) => m * size >= raw);
     const found = [];
-    for (let k = Math.ceil(low / step); k * step <= high; k++) found.push(k * step);
+    for (let k = Math.ceil(low / step); k * step <= high; k++) found.push([k * step, date ? day(k * step) : near(k * step, step)]);
     return found;
   };
   const start = (root) => {
@@ -61,10 +66,10 @@
     const group = (i) => (data.true[i] >= 0 ? data.true[i] : data.named[i]);
     const describe = (i) => {
       const truth = data.true[i] < 0 ? "" : data.true[i] === data.named[i] ? " (right)" : " (wrong: it is " + data.labels[data.true[i]] + ")";
-      const score = data.score[i] === null ? "" : ", log p(x) " + short(data.score[i]);
+      const score = data.score[i] === null ? "" : ", log p(x) " + near(data.score[i], 0.1);
       const kernel = data.nearest[i] < 0 ? "" : ", kernel " + data.nearest[i];
-      const cell = (v) => (v === null ? "missing" : typeof v === "string" ? v : short(v));
-      const values = data.features.map((feature, f) => feature + " " + cell(data.values[i][f]));
+      const cell = (v, date) => (v === null ? "missing" : date ? day(v) : String(v));
+      const values = data.features.map((feature, f) => feature + " " + cell(data.values[i][f], data.dates[f]));
       const names = Object.entries(data.categories).map(([feature, cells]) => feature + " " + cell(cells[i]));
       detail.textContent = "Row " + data.ids[i] + ": " + data.labels[data.named[i]] + truth + ", ambiguity " + percent(data.ambiguity[i]) + score + kernel + ". " + [...values, ...names].join(", ") + ".";
     };
@@ -86,7 +91,8 @@
       const list = document.createElement("ul");
       data.features.forEach((feature, f) => {
         const item = document.createElement("li");
-        item.textContent = feature + ": " + short(kernel.mean[f]) + " ± " + short(Math.sqrt(kernel.covariance[f][f]));
+        const mean = kernel.mean[f], width = Math.sqrt(kernel.covariance[f][f]);
+        item.textContent = feature + ": " + (data.dates[f] ? day(width > 1 ? Math.round(mean) : mean) : near(mean, width / 10)) + " ± " + near(width, width / 10) + (data.dates[f] ? " days" : "");
         list.append(item);
       });
       const rows = data.nearest.map((j, i) => (j === kernel.index ? i : -1)).filter((i) => i >= 0);
@@ -110,6 +116,8 @@
         return [low - margin, high + margin];
       };
       const [x0, x1] = range(a), [y0, y1] = range(b);
+      const across = ticks(x0, x1, data.dates[a]), up = ticks(y0, y1, data.dates[b]);
+      const LEFT = Math.max(62, 32 + 6.6 * Math.max(0, ...up.map((tick) => tick[1].length)));  // the name of the axis lies left of the labels
       const lacks = (f) => every.some((i) => data.values[i][f] === null);
       const left = LEFT + (lacks(a) ? STRIP : 0), bottom = H - BOTTOM - (lacks(b) ? STRIP : 0);  // missing values lie in the margin
       const px = (v) => (v === null ? LEFT + STRIP / 2 : left + ((v - x0) / (x1 - x0)) * (W - left - RIGHT));
@@ -117,9 +125,12 @@
       if (left > LEFT) { make(plane, "rect", { x: LEFT, y: TOP, width: STRIP - 3, height: H - BOTTOM - TOP, class: "margin" }); make(plane, "text", { x: LEFT, y: H - BOTTOM + 30, "text-anchor": "start" }, "missing"); }
       if (bottom < H - BOTTOM) { make(plane, "rect", { x: LEFT, y: bottom + 3, width: W - RIGHT - LEFT, height: STRIP - 3, class: "margin" }); make(plane, "text", { x: LEFT - 6, y: H - BOTTOM - 4, "text-anchor": "end" }, "missing"); }
       if (ticked("ground")) ground(a, b, px, py, visible, left, bottom);
-      const few = (found) => (W < 420 ? found.filter((_, i) => i % 2 === 0) : found);
-      for (const v of few(ticks(x0, x1))) { make(plane, "line", { x1: px(v), x2: px(v), y1: TOP, y2: bottom, class: "grid" }); make(plane, "text", { x: px(v), y: H - BOTTOM + 16, "text-anchor": "middle" }, short(v)); }
-      for (const v of ticks(y0, y1)) { make(plane, "line", { x1: left, x2: W - RIGHT, y1: py(v), y2: py(v), class: "grid" }); make(plane, "text", { x: LEFT - 6, y: py(v) + 4, "text-anchor": "end" }, short(v)); }
+      const nth = Math.ceil((7 * Math.max(0, ...across.map((tick) => tick[1].length)) + 8) * across.length / (W - left - RIGHT));
+      across.forEach(([v, text], i) => {
+        make(plane, "line", { x1: px(v), x2: px(v), y1: TOP, y2: bottom, class: "grid" });
+        if (i % nth === 0) make(plane, "text", { x: px(v), y: H - BOTTOM + 16, "text-anchor": "middle" }, text);
+      });
+      for (const [v, text] of up) { make(plane, "line", { x1: left, x2: W - RIGHT, y1: py(v), y2: py(v), class: "grid" }); make(plane, "text", { x: LEFT - 6, y: py(v) + 4, "text-anchor": "end" }, text); }
       make(plane, "text", { x: (W + LEFT) / 2, y: H - 8, "text-anchor": "middle", class: "axis" }, data.features[a]);
       make(plane, "text", { x: 14, y: (H - BOTTOM) / 2, "text-anchor": "middle", class: "axis", transform: "rotate(-90 14 " + (H - BOTTOM) / 2 + ")" }, data.features[b]);
       let accepted = 0, wrong = 0, labeled = 0;
