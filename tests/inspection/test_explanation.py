@@ -119,7 +119,7 @@ def test_a_row_of_a_data_frame_and_what_is_refused(rows):
     assert sum(f"{longest.name} =" in line and bar in line for line in lines) == 1
     nothing = model.explain(frame[:1] * np.nan)[0]
     assert (nothing.features, nothing.log_odds) == ((), nothing.prior)
-    assert 2 in {model.explain(frame.iloc[0], against=2).against, one.label}
+    assert model.explain(frame.iloc[0], against=one.label).against == one.against
     with pytest.raises(KernelpoolError, match=r"one of the classes \[0, 1, 2\]; got 7"):
         model.explain(frame.iloc[0], against=7)
     with pytest.raises(ValueError, match="features"):

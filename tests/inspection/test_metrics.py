@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, sem
 from sklearn.calibration import calibration_curve
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
@@ -14,6 +14,7 @@ from kernelpool.inspection.metrics import (
     Metrics,
     ModelComparison,
     Rate,
+    ambiguity_of,
     bin_sums,
     compare_models,
     coverage_curve,
@@ -65,6 +66,11 @@ def test_a_class_that_the_model_does_not_know_is_an_error_of_no_probability():
     assert (found.confusion.tolist(), found.n_errors) == ([[1, 0], [0, 0], [1, 0]], 1)
     assert found.log_loss == pytest.approx(-np.log([0.9, np.finfo(float).tiny]).mean())
     assert found.brier == pytest.approx((2 * 0.1**2 + 1) / 2)
+    p, true = (
+        np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3], [1.0, 0.0]]),
+        [0, 1, 0, 1, 2],
+    )
+    assert Metrics.of(np.array(true), p, n_true=3).auc == 3 / 4  # of four pairs one is out of order
 
 
 def test_a_rate_is_a_sentence_and_a_record():
@@ -85,6 +91,7 @@ def test_the_curve_accepts_rows_of_one_ambiguity_together_and_novel_ones_never()
     curve = coverage_curve(ambiguity, wrong, np.ones(5), np.array([0, 0, 0, 0, 1], bool))
     expected = [0.2, 0.4, 0.8], [1, 1 / 2, 2 / 4], [0.0, 0.1, 0.3]
     np.testing.assert_allclose(curve, expected)  # coverage, error, thresholds
+    assert ambiguity_of(np.array([[0.3, 0.5, 0.2]])).tolist() == [0.5]
 
 
 def test_two_classifiers_on_the_same_rows(predictions):
@@ -95,6 +102,11 @@ def test_two_classifiers_on_the_same_rows(predictions):
     only = int((wrong[0] & ~wrong[1]).sum()), int((wrong[1] & ~wrong[0]).sum())
     assert (found.only_first, found.only_second) == only
     assert found.p_value == pytest.approx(binomtest(only[0], sum(only)).pvalue)
+    assert found.errors == tuple(w.mean() for w in wrong)
+    assert found.n_different == (first.argmax(axis=1) != second.argmax(axis=1)).sum()
+    gap = np.log(first / second)[np.arange(200), true]
+    lost = found.log_loss_difference, found.log_loss_error
+    np.testing.assert_allclose(lost, (gap.mean(), sem(gap)))
     assert found.log_losses == pytest.approx([log_loss(true, p) for p in (first, second)])
     ends = (bounds.paired_difference(*pair, 200, 0.025) for pair in (only, only[::-1]))
     np.testing.assert_allclose(np.multiply(found.interval, [-1, 1]), list(ends))

