@@ -15,10 +15,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import write_atomically
-from ...errors import KernelpoolError
+from ...errors import KernelpoolError, warn
 from ...estimators.conformal import ConformalClassifier
 from ...estimators.reject import RejectClassifier
-from ...inspection import describe
+from ...inspection import Inside, describe
 from ...text import shorten
 from .graph import IR_VERSION, OPSETS, Graph, Tensor
 from .networks import CONVERTERS, coded, refused
@@ -31,6 +31,9 @@ PRECISIONS = {
     "float64": (np.float64, np.float64),
 }
 """Types of what goes in and out, and of what is computed in between."""
+
+COARSE = 1e-3
+"""Rounding of the inputs, as a part of a feature's width, from which on answers may differ."""
 
 
 def to_onnx(
@@ -113,6 +116,15 @@ def to_onnx(
         answers = {"label": g.op("Gather", np.asarray(last.classes_), code)} | answers
     if isinstance(estimator, RejectClassifier):
         answers = refused(answers, estimator, np.asarray(last.classes_))
+    if steps is not None:
+        behind = Inside(estimator)
+        g.offset = max(g.offset, float(np.max(np.abs(behind.offset / behind.scale))))
+    if outside == np.float32 and g.offset * np.finfo(outside).eps > COARSE:
+        warn(
+            "Values of a feature of X are so large for their width that float32 inputs lose digits "
+            "that count: answers will differ from those in Python. Pass precision='float64'.",
+            UserWarning,
+        )
     outputs = _outputs(g, answers, estimator, last, outside)
     model = _model(g, type(last).__name__, inputs, outputs)
     _add_metadata(model, estimator, last, inputs, g.complete)

@@ -99,13 +99,14 @@ class Tensor(NDArrayOperatorsMixin):
         peak = self.max(axis)
         return np.log(np.exp(self - peak).sum(axis)) + peak.squeeze(axis)
 
-    def centered(self, origin: np.ndarray) -> "Tensor":
-        """x - origin: float32 cannot hold an origin far from zero, so what is left of it is
+    def scaled(self, origin: np.ndarray, unit: np.ndarray) -> "Tensor":
+        """(x - origin) / unit: float32 cannot hold an origin far from zero, so what is left of it is
         subtracted in a second step.
         """
+        self.graph.offset = max(self.graph.offset, float(np.max(np.abs(origin / unit))))
         first = origin.astype(self.graph.dtype).astype(np.float64)
         x = self - first
-        return x if (first == origin).all() else x - (origin - first)
+        return (x if (first == origin).all() else x - (origin - first)) * (1 / unit)
 
 
 class Graph:
@@ -114,6 +115,7 @@ class Graph:
     def __init__(self, dtype: Any, names: Iterator[int] | None = None) -> None:
         self.dtype, self.complete = np.dtype(dtype), False
         self.forbidden = LOG_ZERO[self.dtype]
+        self.offset = 0.0  # from zero, of the rows that come in, in units of the largest
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._names = count() if names is None else names

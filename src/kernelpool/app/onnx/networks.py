@@ -48,7 +48,7 @@ def framed(x: Tensor, origin: Any, unit: Any) -> Tensor:
     overflow.
     """
     bound = 1e100 if x.graph.dtype == np.float64 else 1e12
-    return (x.centered(origin) * (1 / unit)).clip(-bound, bound)
+    return x.scaled(origin, unit).clip(-bound, bound)
 
 
 # -- tables: categories and missing cells ----------------------------------------------------------
@@ -331,7 +331,7 @@ def _finite(g: Graph, shift: np.ndarray) -> np.ndarray:
 
 def _in_view(x: Tensor, view: Any) -> Tensor:
     """Rows in a view, (n, D)."""
-    g, u = x.graph, _numbers(x, view.levels).centered(view.center) * (1 / view.scale)
+    g, u = x.graph, _numbers(x, view.levels).scaled(view.center, view.scale)
     if view.exponent is None:
         return u
     size, power = np.log(np.abs(u) + 1.0), g.where(u >= 0.0, view.exponent, 2 - view.exponent)
