@@ -130,10 +130,11 @@ plt.show()
 # Are rows still like those of the training?
 # ------------------------------------------
 #
-# Every feature and the density of the model are compared with the training rows, with a p-value
-# that holds for all of them together. Here each feature alone is as before; only their dependence
-# has changed, and the density shows it.
+# Every feature is compared with the training rows, and the density of the model with that of rows
+# held out, with a p-value that holds for all of them together. Here each feature alone is as before;
+# only their dependence has changed, and the density shows it.
 
-print(inspection.check_drift(network, X_test[:500], X))
+reference = inspection.DriftReference.of(X, network, held_out=X_test[500:])
+print(inspection.check_drift(network, X_test[:500], reference))
 turned = np.column_stack([X_test[:500, 0], rng.permutation(X_test[:500, 1])])
-print(inspection.check_drift(network, turned, X))
+print(inspection.check_drift(network, turned, reference))

@@ -81,4 +81,5 @@ plt.show()
 
 other = X_test.copy()
 other[[name for name in other if "area" in name]] *= 1.3
-print(inspection.check_drift(triage.estimator_, other, X))
+reference = inspection.DriftReference.of(X, triage.estimator_, held_out=X_test)
+print(inspection.check_drift(triage.estimator_, other, reference))

@@ -1,12 +1,14 @@
 """Drift: the test against scipy's, its errors, and what it must find."""
 
 from decimal import Decimal
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy.stats import chi2_contingency
+from sklearn.neighbors import KernelDensity
 
 from kernelpool import SharedKernelClassifier, inspection
 from kernelpool.errors import KernelpoolError
@@ -44,27 +46,50 @@ def test_bins_count_everything():
 @pytest.mark.parametrize(
     ("reference", "new", "moved"),
     [
-        (np.zeros(400), np.full(400, 1000.0), True),
+        (np.zeros(400), np.full(400, 1e-9), True),
+        (np.full(400, 20230101), np.full(400, 20230102), True),
+        (np.full(400, 0.1), np.full(400, np.float32(0.1)), False),
         (np.arange(400) % 2, 99 * (np.arange(400) % 2), True),
         (np.arange(400) % 2, np.arange(1, 401) % 2, False),
         (np.arange(400.0), np.where(np.arange(400) % 20, np.arange(400), 1e6), True),
         ([None, 0.5, 1.5, 2.5] * 100, [0.5, None, 2.5, 1.5] * 100, False),
         ([Decimal(i) / 7 for i in range(400)], [Decimal(i) / 7 + 9 for i in range(400)], True),
     ],
-    ids=["constant", "few values", "the same values", "beyond", "objects", "decimals"],
+    ids=[
+        "zeros",
+        "date",
+        "float32",
+        "few values",
+        "the same values",
+        "beyond",
+        "objects",
+        "decimals",
+    ],
 )
 def test_values_that_the_reference_lacks_are_found_in_any_kind_of_column(reference, new, moved):
     first, second = (pd.DataFrame({"x": pd.Series(v, dtype=object)}) for v in (reference, new))
     assert bool(inspection.check_drift(None, second, first).moved()) == moved
 
 
-def test_nothing_is_found_where_nothing_has_moved_but_for_the_share_that_is_promised():
-    rng = np.random.default_rng(0)
-    alarms = 0
+def with_ids(rng, n, n_ids):
+    frame = pd.DataFrame(rng.normal(size=(n, 3)), columns=["log-density", "b", "c"])
+    return frame.assign(id=rng.integers(0, n_ids, n).astype(str))
+
+
+@pytest.mark.parametrize("n_ids", [10, 5000])
+def test_nothing_is_found_where_nothing_has_moved_but_for_the_share_that_is_promised(n_ids):
+    rng, alarms = np.random.default_rng(0), 0
     for _ in range(60):
-        x = rng.normal(size=(200, 3))
-        alarms += inspection.check_drift(None, rng.normal(size=(100, 3)), x).p_value < 0.05
+        x, new = with_ids(rng, 200, n_ids), with_ids(rng, 100, n_ids)
+        kernels = KernelDensity(bandwidth=0.1).fit(x.iloc[:, :3])  # far denser at its own rows
+        model = SimpleNamespace(score_samples=lambda X, of=kernels: of.score_samples(X.iloc[:, :3]))
+        alarms += inspection.check_drift(model, new, x).p_value < 0.05
     assert alarms <= 9  # binomial(60, 0.05): more than 9 with a probability of 0.001
+    same = np.where(np.arange(100) % 5, new["id"], "another")
+    assert inspection.check_drift(None, new.assign(id=same), x).moved() == ["id"]
+    reference = DriftReference.from_dict(DriftReference.of(x, model, new).to_dict())
+    found = inspection.check_drift(model, new, reference)
+    assert {part["name"] for part in found.parts} == {*x, "log-density of the model"}
 
 
 def test_the_features_that_moved_are_named_and_the_density_finds_what_no_feature_shows():
@@ -73,11 +98,16 @@ def test_the_features_that_moved_are_named_and_the_density_finds_what_no_feature
     x, y = rng.multivariate_normal([0, 0], joint, 1000), rng.integers(2, size=1000)
     model = SharedKernelClassifier.prbf(2, covariance_type="full", random_state=0).fit(x, y)
     new = rng.multivariate_normal([0, 0], joint, 400)
-    assert inspection.check_drift(model, new, x).moved() == []
-    moved = inspection.check_drift(model, new + np.array([0, 0.6]), x)
+    held_out = rng.multivariate_normal([0, 0], joint, 70)
+    reference = DriftReference.of(x, model, held_out)
+    assert sum(reference.density["counts"]) == 70
+    found = inspection.check_drift(model, new, reference)
+    assert (found.moved(), found.n_rows, found.n_reference) == ([], 400, 1000)
+    moved = inspection.check_drift(model, new + np.array([0, 0.6]), reference)
     assert "feature 1" in moved.moved()
     assert "feature 0" not in moved.moved()
-    turned = inspection.check_drift(model, new * [1, -1], x)  # each feature alone is as before
+    # each feature alone is as before
+    turned = inspection.check_drift(model, new * [1, -1], reference)
     assert turned.moved() == ["log-density"]
     assert turned.p_value < 1e-6
     assert "log-density" in str(turned)
@@ -93,8 +123,11 @@ def test_batches_add_up_and_a_reference_survives_as_plain_data():
     first, second = reference.count(new[:100]), reference.count(pa.Table.from_pandas(new[100:]))
     assert reference.compare(first + second) == whole
     assert whole.moved() == ["w"]
+    unnamed = DriftReference.of(frame[["x"]].to_numpy())
+    assert inspection.check_drift(None, new[["x"]], unnamed).moved() == []
     bad = {"name": "x", "categories": None, "counts": [1] * 4}
-    broken = [{"features": [{**bad, "edges": edges}]} for edges in ([2, 1], [1])]
+    edges = ([2, 1], [1])
+    broken = [{"features": [{**bad, "edges": e}], "density": None} for e in edges]
     for given in ({}, None, *broken):
         with pytest.raises(KernelpoolError, match="reference for drift cannot be read"):
             DriftReference.from_dict(given)

@@ -24,7 +24,9 @@ Numbers are counted in bins of equal mass of the reference, categories one by on
 apart, and the log-density log p(x) of the model like a feature: single features may all look the
 same where their dependence has changed, and the density shows it. A reference holds counts and no
 rows; counts add up over batches. Bins that expect fewer than five rows are joined with their
-neighbors. Numbers that take a few values are counted value by value.
+neighbors. Numbers that take a few values are counted value by value. Where a column has many
+categories, or rare ones, new rows hold others: its categories are counted in groups by a hash of
+their text, which does not depend on the rows.
 
 The iteration of class frequencies is EM, and climbs the log-likelihood :math:`\sum_i \log \sum_k
 P'(C_k) P(C_k|x_i) / P(C_k)`, which is concave. So the interval of each frequency is that of the
@@ -37,6 +39,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import asdict, dataclass
 from typing import Any, Self
+from zlib import crc32
 
 import numpy as np
 from scipy.optimize import brentq
@@ -59,8 +62,8 @@ FEWEST = 5
 DENSITY = "log-density"
 """What the density of the model is called among the features."""
 
-MOST_CATEGORIES = 50
-"""Categories of a column that are counted one by one; all others together."""
+MOST_CATEGORIES, N_GROUPS = 50, 256
+"""Categories of a column that are counted one by one, and the groups of more or rarer ones."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +117,15 @@ class DriftReference:
     Attributes
     ----------
     features : tuple of dict
-        Of the features, and last of the log-density where the model knows it: `name`; `edges`
-        between the bins of numbers; `categories`, after which a bin for any other value follows,
-        None for numbers; and `counts` of the reference rows, the last of missing cells.
+        Of each feature `name`; `edges` between the bins of numbers; `categories`, after which a bin
+        for any other value follows, or the number of their groups, None for numbers; and `counts`
+        of the reference rows, the last of missing cells.
+    density : dict or None
+        The same of the log-density, where held-out rows were given.
     """
 
     features: tuple[dict[str, Any], ...]
+    density: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, X: Any, model: Any = None, held_out: Any = None) -> Self:
@@ -130,10 +136,10 @@ class DriftReference:
         X : array-like of shape (n_samples, n_features), data frame or table
             Rows, such as those of the training.
         model : classifier, default=None
-            Fitted; where it has `score_samples`, its log-density is watched as well.
+            Fitted; where it has `score_samples`, its log-density at `held_out` is watched as well.
         held_out : array-like or table, default=None
-            Rows that the model was not fitted to, for the density: it is higher at the rows of the
-            fit. None takes X.
+            Rows that the model was not fitted to; X, if it was not. At the rows of its fit the
+            density of a model is higher than at any others, so that None leaves it out.
 
         Returns
         -------
@@ -144,42 +150,43 @@ class DriftReference:
         x = columns.encode(X)
         if not len(x):
             raise KernelpoolError("X has no rows to refer to.")
-        watched = [_most_frequent(*pair) for pair in zip(x.T, columns.categories, strict=True)]
-        x = Columns(tuple(watched)).encode(X)
-        features = [
-            _feature(*each) for each in zip(feature_names(columns), x.T, watched, strict=True)
-        ]
-        if hasattr(model, "score_samples"):
-            features.append(_feature(DENSITY, _scores(model, X if held_out is None else held_out)))
-        return cls(tuple(features))
+        names = feature_names(columns)
+        features = tuple(map(_feature, names, x.T, columns.categories))
+        if held_out is None or not hasattr(model, "score_samples"):
+            return cls(features)
+        name = DENSITY if DENSITY not in names else f"{DENSITY} of the model"
+        return cls(features, _feature(name, _scores(model, held_out)))
 
     def count(self, X: Any, model: Any = None) -> np.ndarray:
         """New rows in the bins of all features, one after the other; counts of batches add up."""
-        features = [feature for feature in self.features if feature["name"] != DENSITY]
-        if hasattr(X, "columns"):
-            names, given = (
-                [feature["name"] for feature in features],
-                feature_names(Columns.learn(X, None)),
-            )
+        names = [feature["name"] for feature in self.features]
+        if hasattr(X, "columns") and names != feature_names(Columns.numbers(len(names))):
+            given = feature_names(Columns.learn(X, None))
             missing = [name for name in names if name not in given]
             if missing:
                 raise KernelpoolError(f"X lacks the column {missing[0]!r} of the reference.")
             if given != names:
                 X = X.select(names) if hasattr(X, "select") else X[names]
-        categories = (feature["categories"] for feature in features)
-        columns = Columns(tuple(None if v is None else np.array(v, object) for v in categories))
-        counts = [_count(*pair) for pair in zip(features, columns.encode(X).T, strict=True)]
-        if len(features) < len(self.features):
-            known = hasattr(model, "score_samples") and counts[0].sum() > 0
-            score = _scores(model, X) if known else np.zeros(0)
-            counts.append(_count(self.features[-1], score))
+        known: list[Any] = [feature["categories"] for feature in self.features]
+        groups = [i for i, values in enumerate(known) if isinstance(values, int)]
+        for i in groups:
+            known[i] = Columns.learn(X, groups).categories[i]
+        columns = Columns(tuple(None if v is None else np.array(v, object) for v in known))
+        x = columns.encode(X)
+        for i in groups:
+            x[:, i] = _grouped(x[:, i], known[i])
+        counts = list(map(_count, self.features, x.T))
+        if self.density is not None:
+            scored = hasattr(model, "score_samples") and counts[0].sum() > 0
+            counts.append(_count(self.density, _scores(model, X) if scored else np.zeros(0)))
         return np.concatenate(counts)
 
     def compare(self, counts: np.ndarray) -> DriftReport:
         """The report on new rows that were counted by `count`."""
-        ends = np.cumsum([len(feature["counts"]) for feature in self.features])[:-1]
+        watched = [*self.features, *([] if self.density is None else [self.density])]
+        ends = np.cumsum([len(feature["counts"]) for feature in watched])[:-1]
         parts = []
-        for feature, new in zip(self.features, np.split(counts, ends), strict=True):
+        for feature, new in zip(watched, np.split(counts, ends), strict=True):
             if new.any():  # the density is not counted without a model
                 p_value, distance = homogeneity(np.array(feature["counts"]), new)
                 parts.append({"name": feature["name"], "p_value": p_value, "distance": distance})
@@ -188,7 +195,7 @@ class DriftReference:
         for part, adjusted in zip(parts, holm([part["p_value"] for part in parts]), strict=True):
             part["adjusted"] = adjusted
         parts.sort(key=lambda part: (part["adjusted"], part["p_value"], -part["distance"]))
-        n_reference = sum(self.features[0]["counts"])
+        n_reference = max(sum(feature["counts"]) for feature in self.features)
         n_rows = int(counts[: len(self.features[0]["counts"])].sum())
         return DriftReport(n_rows, n_reference, parts[0]["adjusted"], tuple(parts))
 
@@ -200,7 +207,8 @@ class DriftReference:
     def from_dict(cls, given: Any) -> Self:
         """From what `to_dict` wrote; refuses anything else."""
         try:
-            return cls(tuple(_checked(feature) for feature in given["features"]))
+            density = given["density"] if given["density"] is None else _checked(given["density"])
+            return cls(tuple(map(_checked, given["features"])), density)
         except (KeyError, TypeError, ValueError) as error:
             raise KernelpoolError(f"The reference for drift cannot be read: {error}.") from None
 
@@ -208,10 +216,12 @@ class DriftReference:
 def _checked(given: Any) -> dict[str, Any]:
     """A feature of a reference that was read from a file."""
     edges, counts = [float(edge) for edge in given["edges"]], [int(n) for n in given["counts"]]
-    values = None if given["categories"] is None else [str(value) for value in given["categories"]]
+    values: Any = given["categories"]
+    if values is not None and not isinstance(values, int):
+        values = [str(value) for value in values]
     if not np.isfinite(edges).all() or edges != sorted(edges):
         raise ValueError("edges must rise")
-    n_bins = len(edges if values is None else values) + 2
+    n_bins = 2 + (values if isinstance(values, int) else len(edges if values is None else values))
     if len(counts) != n_bins or min(counts) < 0 or not any(counts):
         raise ValueError("counts do not fit the bins")
     return {"name": str(given["name"]), "edges": edges, "categories": values, "counts": counts}
@@ -236,25 +246,34 @@ def _feature(name: str, values: np.ndarray, categories: np.ndarray | None = None
     bins of about equal mass, and one on either side for what lies beyond the reference.
     """
     numbers, edges = values[np.isfinite(values)], np.zeros(0)
-    levels = np.unique(numbers)
-    if categories is not None or not len(levels):
-        pass
-    elif len(levels) <= min(N_BINS, len(numbers) // FEWEST):
-        gap = 1e-6 * np.diff(levels, append=levels[-1] + max(abs(levels[-1]), 1.0)).min()
-        edges = np.unique([levels - gap, levels + gap])
-    else:
+    levels, n_rows = np.unique(numbers, return_counts=True)
+    known = None if categories is None else categories.tolist()
+    if categories is not None:
+        if len(levels) > MOST_CATEGORIES or n_rows.min(initial=FEWEST) < FEWEST:
+            values, known = _grouped(values, categories), N_GROUPS
+    elif 0 < len(levels) <= min(N_BINS, len(numbers) // FEWEST):
+        # rounded values are the same ones; whole numbers are never rounded
+        apart = np.diff(levels).min() if len(levels) > 1 else min(0.1 * abs(levels[0]), 5e5)
+        ends = levels - 1e-6 * apart, levels + 1e-6 * apart
+        edges = np.unique([np.nextafter(ends[0], -np.inf), np.nextafter(ends[1], np.inf)])
+    elif len(levels):
         inner = np.quantile(numbers, np.arange(1, N_BINS) / N_BINS)
         edges = np.unique([levels[0], *inner, np.nextafter(levels[-1], np.inf)])
-    known = None if categories is None else categories.tolist()
     feature = {"name": name, "edges": edges.tolist(), "categories": known}
     return {**feature, "counts": _count(feature, values).tolist()}
 
 
+def _grouped(codes: np.ndarray, categories: np.ndarray) -> np.ndarray:
+    """The group of each category that a code stands for, by a hash of its text."""
+    groups = [float(crc32(text.encode("utf-8", "replace")) % N_GROUPS) for text in categories]
+    return np.array([*groups, np.nan])[np.where(np.isnan(codes), -1, codes).astype(int)]
+
+
 def _count(feature: dict[str, Any], values: np.ndarray) -> np.ndarray:
     """Numbers, or codes of categories, in each bin of a feature, the last of missing cells."""
-    edges, missing = feature["edges"], np.isnan(values)
-    if feature["categories"] is not None:
-        edges = np.arange(len(feature["categories"])) + 0.5  # between the codes
+    edges, missing, known = feature["edges"], np.isnan(values), feature["categories"]
+    if known is not None:
+        edges = np.arange(known if isinstance(known, int) else len(known)) + 0.5  # between codes
     place = np.searchsorted(edges, values, side="right")
     return np.bincount(np.where(missing, len(edges) + 1, place), minlength=len(edges) + 2)
 
@@ -265,11 +284,12 @@ def check_drift(model: Any, X: Any, reference: Any) -> DriftReport:
     Parameters
     ----------
     model : classifier or None
-        Fitted; where it has `score_samples`, its log-density is tested like a feature.
+        Fitted; for the log-density, where the record of the reference has it.
     X : array-like of shape (n_samples, n_features), data frame or table
         New rows.
     reference : DriftReference, array-like, data frame or table
-        What to compare with: the record of `DriftReference.of`, or the rows themselves.
+        What to compare with: the record of `DriftReference.of`, which with `held_out` rows has the
+        log-density of the model like a feature; or the rows themselves, feature by feature.
 
     Returns
     -------
@@ -280,17 +300,19 @@ def check_drift(model: Any, X: Any, reference: Any) -> DriftReport:
     --------
     >>> from kernelpool import SharedKernelClassifier
     >>> from kernelpool.datasets import make_clouds
-    >>> from kernelpool.inspection import check_drift
+    >>> from kernelpool.inspection import DriftReference, check_drift
     >>> X, y = make_clouds(random_state=0)
     >>> model = SharedKernelClassifier.prbf(12, random_state=0).fit(X, y)
     >>> X_new, _ = make_clouds(random_state=1)
     >>> check_drift(model, X_new, X).moved()
     []
-    >>> check_drift(model, X_new + [0.5, 0.0], X).moved()
+    >>> X_test, _ = make_clouds(random_state=2)
+    >>> reference = DriftReference.of(X, model, held_out=X_test)
+    >>> check_drift(model, X_new + [0.5, 0.0], reference).moved()
     ['feature 0', 'log-density']
     """
     if not isinstance(reference, DriftReference):
-        reference = DriftReference.of(reference, model)
+        reference = DriftReference.of(reference)
     return reference.compare(reference.count(X, model))
 
 

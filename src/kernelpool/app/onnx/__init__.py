@@ -119,7 +119,7 @@ def to_onnx(
     if steps is not None:
         behind = Inside(estimator)
         g.offset = max(g.offset, float(np.max(np.abs(behind.offset / behind.scale))))
-    if outside == np.float32 and g.offset * np.finfo(outside).eps > COARSE:
+    if outside == np.float32 and g.offset * np.finfo(np.float32).eps > COARSE:
         warn(
             "Values of a feature of X are so large for their width that float32 inputs lose digits "
             "that count: answers will differ from those in Python. Pass precision='float64'.",
