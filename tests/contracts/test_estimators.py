@@ -69,6 +69,8 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was(name):
     before = set(vars(model))
     with pytest.raises(ValueError, match="class"):
         model.fit(X, np.full(len(y), "sick"))
+    with pytest.raises(ValueError, match="row of positive weight; class 'sick' has none"):
+        model.fit(X, y, sample_weight=(y != "sick") * 1.0)
     assert set(vars(model)) == before
     model = refitted(name, X, y)
     before = model.predict_proba(X)

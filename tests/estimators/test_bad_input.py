@@ -29,11 +29,6 @@ CASES = [
         n_kernels=1,
         sharing=0,
     ),
-    refused(
-        r"Class 1 has no weight in any row, .* Leave the class out",
-        fit={"sample_weight": Y == 0},
-        sharing=0,
-    ),
     refused("n_kernels.*must be an int in the range", n_kernels=0),
     refused("n_kernels=500 is more than the 200 rows of X. Use at most", n_kernels=500),
     refused("n_kernels has 3 entries for 2 classes", n_kernels=[1, 2, 3]),

@@ -2,6 +2,8 @@
 out.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -17,7 +19,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelpool import ParzenClassifier, PooledClassifier, RejectClassifier, SharedKernelClassifier
+from kernelpool import (
+    ConformalClassifier,
+    ParzenClassifier,
+    PooledClassifier,
+    RejectClassifier,
+    SharedKernelClassifier,
+)
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
 from kernelpool.estimators.reject import Decision
@@ -310,10 +318,22 @@ def test_weights_are_passed_with_and_without_routing():
         RejectClassifier(KNeighborsClassifier(), **kwargs).fit(X, y, sample_weight=weight)
 
 
-def test_rows_without_a_label_do_not_count_for_errors():
+@pytest.mark.parametrize("wrapper", [partial(RejectClassifier, ambiguity=0.2), ConformalClassifier])
+def test_what_our_classifiers_refuse_is_refused_around_any(wrapper):
+    X, y = make_clouds(40, random_state=0)
+    for given, match in (((X, 0 * y), "at least two classes"), ((X, y, -1 - y), "Negative values")):
+        with pytest.raises(ValueError, match=match):
+            wrapper(GaussianNB()).fit(*given)
+    with pytest.raises(KernelpoolError, match=r"needs its rows in memory.*got str"):
+        ConformalClassifier(GaussianNB()).fit("rows.csv", "label")
+
+
+@pytest.mark.parametrize("unlabeled", [-1, np.nan])
+def test_rows_without_a_label_do_not_count_for_errors(unlabeled):
     X, y = make_clouds(400, random_state=0)
-    hidden = np.where(np.arange(400) % 2, -1, y)
-    network = SharedKernelClassifier.prbf(4, unlabeled=-1, random_state=0).fit(X, hidden)
+    hidden = np.where(np.arange(400) % 2, unlabeled, y)
+    network = SharedKernelClassifier.prbf(4, unlabeled=unlabeled, random_state=0).fit(X, hidden)
     model = RejectClassifier(network, ambiguity=0.3, ambiguity_rule="cost")
     threshold = model.fit(X, hidden).ambiguity_threshold_
     assert threshold == model.fit(X[::2], y[::2]).ambiguity_threshold_
+    assert set(model.set_params(estimator=clone(network)).fit(X, hidden).predict(X)) <= {-2, 0, 1}

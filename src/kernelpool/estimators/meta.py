@@ -14,13 +14,18 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from ..arrays import safe_log, to_numpy
+from ..arrays import is_source, safe_log, to_numpy
 from ..errors import KernelpoolError, warn
-from ..inspection.describe import NotebookMixin, is_fitted_estimator, log_density
+from ..inspection.describe import NotebookMixin, innermost, is_fitted_estimator, log_density
 from ..tables.columns import Columns
 from ..training.cross_fit import cross_fit
 from ..training.folds import folds_of
-from ..training.prepare import distinct_labels, given_weights
+from ..training.prepare import (
+    check_in_memory,
+    distinct_labels,
+    given_weights,
+    with_two_classes,
+)
 from .pooled import PooledClassifier
 
 
@@ -97,7 +102,8 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
         self, X: Any, y: np.ndarray, weight: np.ndarray, routed: Bunch, density: str | None
     ) -> tuple[list[Any], np.ndarray, np.ndarray]:
         def fit(train: tuple[Any, ...], held_out: tuple[Any, ...]) -> tuple[Any, np.ndarray]:
-            unseen = np.setdiff1d(held_out[1], train[1])
+            labels = self._distinct_labels(held_out[1])
+            unseen = np.setdiff1d(labels, self._distinct_labels(train[1]))
             if len(unseen):
                 raise KernelpoolError(
                     f"Every class needs rows in training; those of class {unseen.tolist()[0]!r} "
@@ -114,14 +120,22 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
         models, values = cross_fit(fit, (X, y, np.arange(len(y))), fold)
         return models, fold, values
 
+    def _distinct_labels(self, y: np.ndarray) -> np.ndarray:
+        """Those of rows that have one, for the classifier inside."""
+        return distinct_labels(y, getattr(innermost(self.estimator), "unlabeled", None))
+
     def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """Rows, labels and weights that can be held out."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        if is_source(X, y):
+            check_in_memory(self, X, y)
         X, y = indexable(X, column_or_1d(y, warn=True))
-        distinct_labels(y, None)
+        classes = self._distinct_labels(y)
+        if not self._is_prefit():
+            with_two_classes(classes)
         return X, y, given_weights(y, sample_weight).astype(np.float64)
 
     def _routed(self, sample_weight: Any, fit_params: dict[str, Any]) -> Bunch:

@@ -315,14 +315,7 @@ class PooledClassifier(DensityClassifier):
         n_rows = len(rows.x)
         index = np.arange(n_rows) if rows.weight is None else np.flatnonzero(rows.weight > 0)
         x, codes, weight = labeled(rows)
-        shares = np.bincount(codes, weight, minlength=n_classes) / weight.sum()
-        if not shares.all():
-            name = classes.tolist()[int(np.argmin(shares))]
-            raise KernelpoolError(
-                f"Every class needs a row of positive weight; class {name!r} has none. Drop its "
-                f"rows, or give them some weight."
-            )
-        prior = class_prior_for(self.class_prior, classes, shares)
+        prior = class_prior_for(self.class_prior, classes, data.class_share)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         missing = bool(np.isnan(x).any())
         candidates = self._candidates(n_classes, columns, missing)
@@ -374,7 +367,7 @@ class PooledClassifier(DensityClassifier):
             columns,
             classes,
             prior,
-            shares,
+            data.class_share,
             members,
             np.array([weights[name] for name in members]),
             fit.pooling.kind,

@@ -38,7 +38,7 @@ from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn, without_column_warnings
 from ..inspection.describe import Description, describe, innermost, refusals
 from ..inspection.metrics import CoverageCurve, accepted_up_to, ambiguity_of, coverage_curve
-from ..training.prepare import given_weights
+from ..training.prepare import given_weights, is_in_memory
 from .meta import MetaClassifier
 
 DEFAULT_AMBIGUITY, DEFAULT_NOVELTY = 0.2, 0.01
@@ -266,8 +266,9 @@ class RejectClassifier(MetaClassifier):
             if by_score:
                 score = _scores_of_drawn_rows(estimator)
                 novelty = novelty_threshold(novelty, score, np.ones(len(score)))
-        elif by_rows or by_score:
+        elif by_rows or by_score or (estimator is None and is_in_memory(X, y)):
             X, y, weight = self._check_rows(X, y, sample_weight)
+        if X is not None and (by_rows or by_score):
             density = None if novelty is None else "score_samples"
             models, fold, proba, scores = self._held_out(X, y, weight, routed, density)
             estimator = models[0] if self._fits_once else None

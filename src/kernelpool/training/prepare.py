@@ -165,7 +165,7 @@ def training_data(
         columns, labels, store = read(X, y, sample_weight, None, estimator.categorical_features)
         codes, classes = _coded(labels[:, None], labels, unlabeled)
         warn_of_columns(columns, store.n_rows)
-        return surveyed(rows_of(store, codes, estimator.n_jobs), classes, columns)
+        return _weighed(surveyed(rows_of(store, codes, estimator.n_jobs), classes, columns))
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
@@ -193,7 +193,18 @@ def training_data(
         weight = column_like(X, weight if is_lazy(X) else given_weights(X, weight))
     rows = as_rows(X, column_like(X, codes), weight, n_jobs=estimator.n_jobs)
     rows = rows.persisted() if isinstance(rows, DaskRows) else rows
-    return surveyed(rows, classes, columns)
+    return _weighed(surveyed(rows, classes, columns))
+
+
+def _weighed(data: TrainingData) -> TrainingData:
+    """The data, if rows of every class count."""
+    if not data.class_weight.all():
+        name = label_name(data.classes[int(np.argmin(data.class_weight))])
+        raise KernelpoolError(
+            f"Every class needs a row of positive weight; class {name} has none. Drop its rows, or "
+            "give them some weight."
+        )
+    return data
 
 
 def learned_rows(estimator: Any, X: Any) -> tuple[Columns, np.ndarray]:
@@ -343,9 +354,14 @@ def _gives_away(x: np.ndarray, codes: np.ndarray, most: int) -> bool:
     return 1 < len(values) <= most and bool((code_of[at] == codes).all())
 
 
+def is_in_memory(X: Any, y: Any = None) -> bool:
+    """Whether rows are in NumPy or a table."""
+    return not (lives_elsewhere(X) or is_lazy_frame(X) or is_source(X, y))
+
+
 def check_in_memory(estimator: Any, X: Any, y: Any = None) -> None:
     """One sentence for all rows that only mixtures take."""
-    if lives_elsewhere(X) or is_lazy_frame(X) or is_source(X, y):
+    if not is_in_memory(X, y):
         raise KernelpoolError(
             f"{type(estimator).__name__} needs its rows in memory, in NumPy or a data frame; got "
             f"{type(X).__name__}. SharedKernelClassifier takes rows of torch, Dask and files."

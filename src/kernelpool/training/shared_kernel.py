@@ -489,10 +489,7 @@ class MixtureTraining:
             name, given = label_name(classes[k]), self.settings.n_kernels
             found = f"sharing leaves class {name} without a kernel: it owns none and may use none"
             remedy = "Give the class a kernel in n_kernels or owners"
-            if not self.data.class_weight[k] > 0:
-                found = f"Class {name} has no weight in any row, and so no kernel"
-                remedy = "Leave the class out"
-            elif np.ndim(sharing) == 0 and given is not None:
+            if np.ndim(sharing) == 0 and given is not None:
                 found = f"n_kernels={given} leaves class {name} without a kernel"
                 remedy = f"Use {len(classes)} kernels or more, at least one for each class"
             raise KernelpoolError(f"{found}. {remedy}, or raise sharing above 0.")
