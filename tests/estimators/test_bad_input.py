@@ -100,7 +100,7 @@ CASES = [
         fit={"sample_weight": -np.ones(200)},
     ),
     refused(
-        "sample_weight is zero for every labeled row",
+        "Every class needs a row of positive weight; class 0 has none",
         y=np.where(np.arange(200) < 100, Y, -1),
         fit={"sample_weight": (np.arange(200) >= 100) * 1.0},
         unlabeled=-1,

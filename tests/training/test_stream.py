@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 import kernelpool
 from kernelpool import SharedKernelClassifier
+from kernelpool.errors import KernelpoolError
 from kernelpool.rows import ArrayRows
 from kernelpool.training.shared_kernel import Settings
 from kernelpool.training.stream import STEP_POWER, StreamNetwork, step_size
@@ -144,6 +145,7 @@ def test_weights_and_rows_without_a_label():
     model = SharedKernelClassifier.prbf(4, random_state=0, unlabeled=-1)
     model.partial_fit(x, y, classes=CLASSES)
     model.partial_fit(x2, np.where(np.arange(600) % 3, -1, y2))
+    model.partial_fit(x2, np.full(600, -1))
     assert model.score(*clusters(1000, 5)) > 0.95
     assert model.class_prior_.sum() == pytest.approx(1)
 
@@ -213,6 +215,12 @@ def test_refusals():
             SharedKernelClassifier.prbf(**settings).partial_fit(x, y, classes=CLASSES)
     with pytest.raises(ValueError, match="half_life must be above 0; got 0"):
         model.partial_fit(x, y, half_life=0)
+    before = model.means_
+    with pytest.raises(KernelpoolError, match="Feature 0 of X is too large to be squared"):
+        model.partial_fit(x * 1e200, y)
+    np.testing.assert_array_equal(model.means_, before)
+    x[0, 0] = 1e100
+    assert model.partial_fit(x, y).score(*clusters(500, 1)) > 0.9
 
 
 @pytest.mark.parametrize(

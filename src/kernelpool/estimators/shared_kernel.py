@@ -635,10 +635,12 @@ class SharedKernelClassifier(  # type: ignore[misc]
             self, X, y, sample_weight, labels, self.unlabeled, self.n_jobs
         )
         with one_blas_thread(), named_features(columns):
-            if begun:
-                stream = self._stream_network(settings, half_life, weight).step(rows, probes)
-            else:
+            if not begun:
                 stream = begin(surveyed(rows, labels), settings, half_life, probes)
+            else:
+                stream = self._stream_network(settings, half_life, weight)
+                if weight > 0:
+                    stream = stream.holding(surveyed(rows, labels)).step(rows, probes)
         self._fitted = stream.fitted(labels, columns)
         return self
 

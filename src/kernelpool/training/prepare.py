@@ -701,10 +701,6 @@ def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) ->
     """
     columns = Columns.numbers(rows.n_features) if columns is None else columns
     known = rows.total(survey, np.zeros(rows.n_features), len(classes))
-    if not known.by_code[1:].any():
-        raise KernelpoolError(
-            "sample_weight is zero for every labeled row; at least one must be positive."
-        )
     total = float(known.by_code.sum())
     if not 1 / HEAVIEST <= total <= HEAVIEST:
         raise KernelpoolError(
@@ -726,7 +722,8 @@ def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) ->
     _check_range(rows, about.second, mean, variance)
     reach = np.full(len(mean), np.inf)
     with np.errstate(over="ignore"):
-        heavy = (about.fourth / weight > HEAVY * variance**2) & (np.array(columns.levels) == 0)
+        heavy = about.fourth / weight >= HEAVY * variance**2  # both may overflow
+    heavy &= (variance > 0) & (np.array(columns.levels) == 0)
     if heavy.any():
         frame = Frame(mean, np.sqrt(np.where(variance > 0, variance, 1.0)))
         drawn = rows.total(sample_block, 0, max(MOST_ROWS // len(classes), 1000), frame)

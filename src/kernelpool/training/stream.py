@@ -185,6 +185,13 @@ class StreamNetwork:
     def _of(self, state: StreamState) -> "StreamNetwork":
         return StreamNetwork(state, self.settings, self.half_life)
 
+    def holding(self, data: TrainingData) -> "StreamNetwork":
+        """The same with the outliers of a mini-batch held where `fit` would hold them."""
+        frame, deviation = self.state.frame, np.sqrt(data.variance)
+        farthest = np.abs(data.mean - frame.origin) + data.reach * np.where(deviation, deviation, 1)
+        frame = replace(frame, reach=farthest / frame.unit)
+        return self._of(replace(self.state, frame=frame))
+
     def step(self, rows: Rows, probes: ArrayRows) -> "StreamNetwork":
         """What a mini-batch makes of it; `probes` are some of its rows."""
         e_step_params = self.network.e_step_params(self.params, rows.eps)
@@ -203,6 +210,7 @@ class StreamNetwork:
         level, born = self._probed(probes, step)
         state = replace(
             stepped,
+            frame=replace(self.state.frame, reach=None),
             level=level,
             mixing=_mixing(stepped.mass, stepped.mixing),
             class_weight=keep * self.state.class_weight + labeled,
@@ -394,11 +402,11 @@ def begin(
     data: TrainingData, settings: Settings, half_life: float | None, probes: ArrayRows
 ) -> StreamNetwork:
     """A stream from its first mini-batch: a few sweeps of batch EM over it."""
-    if settings.sharing == 0 and not data.class_weight.all():
+    if not data.class_weight.all() and (settings.sharing == 0 or not data.class_weight.any()):
         raise KernelpoolError(
             "The first mini-batch has no rows of class "
             f"{label_name(data.classes[data.class_weight == 0][0])}, which has no kernels of other "
-            "classes with sharing=0. Begin with rows of all classes."
+            "classes. Begin with rows of all classes."
         )
     training = MixtureTraining(data, replace(settings, max_iter=START_SWEEPS, empty_kernels="drop"))
     fitted, *_ = training.fitted(training.best())
