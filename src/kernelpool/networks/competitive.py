@@ -61,8 +61,8 @@ VANISHED = 1e-12
 LOCAL_FLOOR = 0.01
 """Smallest variance of a place, for features of unit variance."""
 
-BLOCK_SIZE = 2**17
-"""Activations that are computed at once."""
+BLOCK_SIZE, FEWEST_ROWS = 2**16, 64
+"""Activations that are computed at once, and rows below which overhead would count."""
 
 
 @dataclass(frozen=True)
@@ -118,15 +118,23 @@ class Softmax:
     """f_k = exp(z_k) / sum exp(z); with two opposite outputs it is `LogisticNeuron`."""
 
     def output(self, activation: np.ndarray) -> np.ndarray:
-        f = np.exp(activation - activation.max(axis=1, keepdims=True))
-        return np.asarray(f / f.sum(axis=1, keepdims=True))
+        f = activation - activation.max(axis=1, keepdims=True)
+        np.exp(f, out=f)
+        f /= f.sum(axis=1, keepdims=True)
+        return np.asarray(f)
 
     def misfit(self, activation: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """½ sum_k (t_k - f_k)², and the slope of half of it."""
+        """½ sum_k (t_k - f_k)², and the slope of half of it: few passes over (M, K, n), which are
+        nearly all of the time of a fit to many classes.
+        """
         f = self.output(activation)
         away = f - target
-        slope = 0.5 * f * (away - (away * f).sum(axis=1, keepdims=True))
-        return 0.5 * (away * away).sum(axis=1), slope
+        inner = np.einsum("mkn,mkn->mn", away, f)
+        error = 0.5 * np.einsum("mkn,mkn->mn", away, away)
+        away -= inner[:, None]
+        away *= f
+        away *= 0.5
+        return error, away
 
 
 class Margin:
@@ -226,7 +234,8 @@ class Competitive:
             error, by_activation = self._misfit(rows, at, weight)
             q = responsibility[:, at]
             total += 0.5 * float((q * error).sum())
-            flat = (q[:, None] * by_activation).reshape(-1, q.shape[1])  # (M * C, n)
+            by_activation *= q[:, None]
+            flat = by_activation.reshape(-1, q.shape[1])  # (M * C, n)
             slope = slope + (flat @ rows.inputs[:, at].T).reshape(weight.shape)
         return total, slope
 
@@ -297,7 +306,7 @@ class Competitive:
 
 def spans(x: np.ndarray, weight: np.ndarray) -> list[slice]:
     """Where to cut the rows, so that the activations of some fit into the caches."""
-    size = -(-BLOCK_SIZE // (weight.shape[0] * weight.shape[1]))
+    size = max(-(-BLOCK_SIZE // (weight.shape[0] * weight.shape[1])), FEWEST_ROWS)
     return [slice(i, i + size) for i in range(0, len(x), size)]
 
 
