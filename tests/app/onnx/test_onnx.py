@@ -146,6 +146,17 @@ def test_a_pool_in_several_views_agrees(precision, monkeypatch):
     )
 
 
+def test_new_priors_long_odds_and_neurons_that_all_say_no():
+    parzen, X = example("parzen conditional")
+    neurons, _ = example("neurons with margins")
+    hot, silent = copy.copy(parzen), copy.copy(neurons)
+    hot._fitted = replace(parzen._fitted, temperature=9.0)
+    silent._fitted = replace(neurons._fitted, weights=neurons.weights_ - [0, 0, 0, 1e3])
+    for model in (parzen.with_class_prior([0.8, 0.1, 0.1]), hot, silent):
+        x = (100 * X).astype(np.float32) if model is hot else X.astype(np.float32)
+        assert_agree(run(kernelpool.to_onnx(model), x), expected(model, x), 1e-5)
+
+
 def test_a_runtime_that_optimizes_does_not_round_to_float32():
     """onnxruntime folds a factor into the product that follows, as a float32: no such factor may
     stand there.

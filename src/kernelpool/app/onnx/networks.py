@@ -375,7 +375,8 @@ def parzen(x: Tensor, model: Any) -> Answers:
             away = (tempered - tempered.max(1)).clip(-LONGEST_ODDS)
             tempered = away * (1 / fitted.temperature)
         answers = _from_votes(votes, alone, log_scale + shift)
-        return {**answers, "probabilities": (tempered + _finite(g, shift)).softmax()}
+        scores = tempered + _finite(g, shift)
+        return {**answers, "scores": scores, "probabilities": scores.softmax()}
     if model.kernel == "hypersphere":
         # the slack that rounding asks for is that of the type
         height = (squared <= 1 + (1e-9 if g.dtype == np.float64 else 1e-6)).astype(g.dtype)
