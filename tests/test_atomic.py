@@ -8,6 +8,7 @@ import pytest
 from zoo import example
 
 import kernelpool
+from kernelpool import atomic
 from kernelpool.atomic import atomic_path, is_special, write_atomically
 
 WRITERS = {
@@ -18,7 +19,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_a_fifo_is_written_to_and_stays_one(write, tmp_path):
+def test_a_fifo_is_written_to_and_stays_one(write, tmp_path, monkeypatch):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     read = []
@@ -26,6 +27,9 @@ def test_a_fifo_is_written_to_and_stays_one(write, tmp_path):
     reader.start()
     WRITERS[write](path)
     reader.join(timeout=30)
+    monkeypatch.setattr(atomic, "PATIENCE", 1)
+    with pytest.raises(OSError, match="Nothing reads from it"):
+        WRITERS[write](path)
     assert stat.S_ISFIFO(path.stat().st_mode)
     assert os.listdir(tmp_path) == ["pipe"]
     WRITERS[write](tmp_path / "file")

@@ -4,14 +4,19 @@ through this module.
 A regular file is written beside its place and moved there when it is complete and on the disk;
 symbolic links are followed, and the mode of a file that is replaced is kept. What is no regular
 file (a device, a FIFO, a socket) cannot be replaced without destroying it: it is written to in
-place.
+place, if something reads from it.
 """
 
+import errno
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+
+PATIENCE = 30
+"""Tenths of a second in which something has to begin to read from a FIFO."""
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
@@ -32,7 +37,11 @@ def atomic_path(path: str | os.PathLike[str], *, replace: bool = True) -> Iterat
     """
     target = os.path.realpath(os.fsdecode(path))
     if is_special(target):
-        yield target
+        handle = _opened(target)
+        try:
+            yield target
+        finally:
+            os.close(handle)
         return
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.part")
@@ -70,6 +79,20 @@ def _move_to_free(temporary: str, target: str) -> None:
         if os.path.lexists(target):
             raise FileExistsError(target) from error
         os.replace(temporary, target)
+
+
+def _opened(path: str) -> int:
+    """A handle on what is no regular file: to open a FIFO from which nothing reads would block for
+    ever.
+    """
+    for _ in range(PATIENCE):
+        try:
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            time.sleep(0.1)
+    raise OSError(errno.ENXIO, "Nothing reads from it", path)
 
 
 def _sync(path: str) -> None:
