@@ -70,6 +70,8 @@ def test_folds_score_rows_that_they_were_fitted_without():
         ]
         count += (score[:, None, None] <= part.log_density(new)).sum(axis=0)
     np.testing.assert_allclose(model.p_values(new), count / 91)
+    mean = np.mean([part.predict_proba(new) for part in model.estimators_], axis=0)
+    np.testing.assert_allclose(model.predict_proba(new), mean)
 
 
 def coverage(model, x, y):
@@ -168,6 +170,15 @@ def test_a_calibrated_classifier_from_stored_scores():
         error=0.2,
     )
     np.testing.assert_array_equal(stored.p_values(x), fitted.p_values(x))
+    # NaN is the lowest score of all
+    scores = np.r_[np.nan, np.linspace(0.1, 0.8, 8)]
+    given = [
+        ConformalClassifier.from_scores(TRUE, np.zeros(9, int), each, conformity="probability")
+        for each in (scores, np.nan_to_num(scores, nan=-np.inf))
+    ]
+    np.testing.assert_array_equal(given[0].p_values(x), given[1].p_values(x))
+    unknown = np.full((1, 3), np.nan), given[1].calibration_probability_, np.ones(9, bool)
+    assert given[1]._weight_up_to(*unknown).tolist() == [[1, 1, 1]]
 
 
 def test_ties_count_for_the_class():

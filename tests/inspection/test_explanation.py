@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -157,6 +158,8 @@ def test_a_missing_feature_is_integrated_out_exactly():
         feature_importance(TWO, x, y + 5)
     with pytest.raises(ValueError, match="Negative values in data passed to `sample_weight`"):
         feature_importance(TWO, x, y, sample_weight=-np.ones(400))
+    with pytest.raises(KernelpoolError, match="expected; got LinearRegression"):
+        feature_importance(LinearRegression().fit([[0], [1]], [0, 1]), x, y)
 
 
 def test_a_row_of_weight_two_counts_as_two_rows():

@@ -142,11 +142,11 @@ def test_categories_and_missing_cells(tmp_path):
     frame.loc[frame.isna().all(axis=1), "a"] = 0.0
     expected = SharedKernelClassifier.prbf(4, **QUICK).fit(frame, y)
     whole = frame.assign(label=y)
-    whole.to_csv(tmp_path / "rows.csv", index=False)
+    whole.to_csv(tmp_path / "rows.csv.gz", index=False)
     pq.write_table(pa.Table.from_pandas(whole, preserve_index=False), tmp_path / "rows.parquet")
     batched = [pa.Table.from_pandas(whole[i : i + 40]) for i in range(0, 180, 40)]
     batched = [part.select([*frame.columns, "label"]) for part in batched]
-    for source in (tmp_path / "rows.csv", tmp_path / "rows.parquet", batched):
+    for source in (tmp_path / "rows.csv.gz", tmp_path / "rows.parquet", batched):
         found = SharedKernelClassifier.prbf(4, **QUICK).fit(source, "label")
         assert found.columns_.categories[2].tolist() == ["blue", "green", "red"]
         np.testing.assert_allclose(found.means_, expected.means_, rtol=1e-8, atol=1e-9)

@@ -58,8 +58,10 @@ class ConformalClassifier(MetaClassifier):
     Parameters
     ----------
     estimator : classifier
-        With `predict_proba`, and for scores of density `log_density`. One that is fitted is not
-        fitted again, and the rows of `fit` calibrate it: they must be others than it was fitted to.
+        With `predict_proba`, and for scores of density `log_density`. Where `cv` is None, one that
+        is fitted is not fitted again, and the rows of `fit` calibrate it: they must be others than
+        it was fitted to. One that is not fitted is fitted to the same rows, in folds: pass
+        ``clone(estimator)`` for that.
     error : float, default=0.1
         How often the true class may be missing. `predict_set` takes others.
     per_class : bool, default=False

@@ -78,6 +78,10 @@ def encoded(
     That is the model inside, taking codes, where it is one of this library and nothing transforms
     its rows; else None.
     """
+    if not hasattr(model, "predict_proba"):
+        raise KernelpoolError(
+            f"A classifier with predict_proba is expected; got {type(model).__name__}."
+        )
     inside = Inside(model, X)
     columns, coded = inside.input, inside.model
     if inside.direct:

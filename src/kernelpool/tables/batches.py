@@ -72,7 +72,8 @@ def _dataset(path: str, y: Any) -> Any:
     files = [path]
     if os.path.isdir(path):
         files = sorted(os.path.join(at, name) for at, _, found in os.walk(path) for name in found)
-    suffix = os.path.splitext(next((f for f in files if f[0] not in "._"), path))[1].lower()
+    name = next((f for f in files if f[0] not in "._"), path).lower()
+    suffix = os.path.splitext(name.removesuffix(".gz"))[1]  # pyarrow unpacks text
     kind: Any = FORMATS.get(suffix, "parquet")
     if kind == "csv":
         options = csv.ConvertOptions(strings_can_be_null=True)
