@@ -712,7 +712,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
         >>> X, y = make_clouds(1000, random_state=0)
         >>> model = SharedKernelClassifier.auto(random_state=0).fit(X, y)
         >>> print(model.covariance_type_)
-        full
+        diag
         """
         names = "n_kernels", "covariance_type", "sharing", "kernel_prior", "overlap"
         return cls(**{**dict.fromkeys(names, "auto"), **parameters})
