@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from kernelpool import SharedKernelClassifier, Training
 from kernelpool.errors import KernelpoolError
@@ -35,6 +36,9 @@ def test_class_probabilities_are_weights_of_rows():
     np.testing.assert_allclose(model.covariances_[:, 0], expected, rtol=1e-6)
     np.testing.assert_allclose(model.class_prior_, mass / mass.sum(), rtol=1e-9)
     assert model.classes_.tolist() == [0, 1, 2]
+    frame = pd.DataFrame(share, columns=[3, 5, 4])  # labels keep their type
+    again = clone(model).fit(x[:, None], frame, weight)
+    assert again.classes_.tolist() == [3, 4, 5]
 
 
 def test_certain_probabilities_are_labels():

@@ -163,6 +163,9 @@ def training_data(
         check_in_memory(estimator, X, y)
     if is_source(X, y):
         columns, labels, store = read(X, y, sample_weight, None, estimator.categorical_features)
+        if is_unlabeled(labels, np.nan).any():  # where that is an error, it counts rows
+            at = [store.chunk(i)[1] for i in range(len(store.sizes))]
+            distinct_labels(labels[np.concatenate(at)], unlabeled)
         codes, classes = _coded(labels[:, None], labels, unlabeled)
         warn_of_columns(columns, store.n_rows)
         return _weighed(surveyed(rows_of(store, codes, estimator.n_jobs), classes, columns))
@@ -622,11 +625,7 @@ def spread_shares(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, 
         raise KernelpoolError("Class probabilities need rows in memory, in NumPy or a table.")
     table = np.asarray(y, dtype=np.float64)
     check_consistent_length(X, table)
-    classes = (
-        np.array([str(name) for name in y.columns])
-        if hasattr(y, "columns")
-        else np.arange(table.shape[1])
-    )
+    classes = np.array(list(y.columns)) if hasattr(y, "columns") else np.arange(table.shape[1])
     total = table.sum(axis=1)
     bad = ~np.isfinite(total) | (table < 0).any(axis=1) | (np.abs(total - 1) > 1e-6)
     if bad.any():
