@@ -152,7 +152,20 @@ def test_workbooks_hold_the_same_rows(d, monkeypatch):
         read("d.xlsx")
 
 
-@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%Y-%m-%dT%H:%M:%S", "typed", "stamps"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "%Y-%m-%d",
+        "%d.%m.%Y",
+        "%d.%m.%Y %H:%M:%S",
+        "%Y-%m-%d %H:%M",
+        "%Y-%m-%dT%H:%M:%S",
+        "%Y-%m-%dT%H:%M:%S.%fZ",
+        "%Y-%m-%d 01:30:00+01:30",
+        "typed",
+        "stamps",
+    ],
+)
 def test_dates_become_days_when_asked(d, form):
     given = [datetime.datetime(2019, 12, 30) + datetime.timedelta(days=i) for i in range(90)]
     days = [(day - datetime.datetime(1970, 1, 1)).days for day in given]
@@ -171,9 +184,13 @@ def test_dates_become_days_when_asked(d, form):
     assert unreadable == {}
     pq.write_table(table(when=["1/2/2020", "2020-01-02"] * 45), "d.parquet")
     with pytest.raises(
-        TableError, match=r"Not a number or date: .*row 1, column 'when': '1/2/2020'"
+        TableError, match=r"Not a number or date: .*row 1, column 'when': '1/2/2020'.* 31\.01\.2024"
     ):
         read("d.parquet", kinds={"when": DATE})
+    pq.write_table(pa.table({"when": ["1/2/2020"]}), "d.parquet")
+    (batch,) = Source("d.parquet").batches()
+    with pytest.raises(TableError, match=r"'1/2/2020' is not a date, .* 31\.01\.2024"):
+        table_of(batch, {"when": DATE}, TextStyle())
 
 
 cell = st.text(string.printable + "éß數", max_size=8)
@@ -392,6 +409,10 @@ def test_cells_of_new_rows(d):
     assert found.column("a").to_pylist() == ["x", "2", None]
     np.testing.assert_array_equal(found.column("b").to_numpy(), [1, np.nan, np.nan])
     assert unreadable == {"b": 2}
+    pq.write_table(pa.table({"b": [1, np.inf, -np.inf]}), "d.parquet")
+    (batch,) = Source("d.parquet").batches()
+    found, unreadable = table_of(batch, {"b": NUMBER}, TextStyle())
+    assert found.column("b").null_count == unreadable["b"] == 2
     d.write_text("a,b\nx,1\n")
     (batch,) = Source(str(d)).batches()
     with pytest.raises(TableError, match="row 1, column 'a': 'x' is not a number, nor is any"):
@@ -441,6 +462,10 @@ def test_targets_keep_their_type_and_are_known_again(d, labels, classes):
     )
     text = read(path, "y", kinds={"x": NUMBER, "y": CATEGORY})
     assert np.unique(text.y).tolist() == sorted(map(str, classes))
+    if classes[0] is False:
+        words = pa.array(["true", "False", "false", "True"])
+        batch = batch._replace(rows=pa.RecordBatch.from_arrays([words], ["y"]))
+        assert codes_of(batch, "y", np.array(classes)).tolist() == [1, 0, 0, 1]
 
 
 def test_rows_without_a_class_and_names_of_rows(d):

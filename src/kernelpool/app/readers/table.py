@@ -38,8 +38,9 @@ ODD_CELLS = {
 }
 """Patterns of cells in a column of numbers that are none: what they look like, and what to do."""
 
-DATES = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%d.%m.%Y")
-"""How dates are written in text."""
+DATES = ("", " %H:%M", " %H:%M:%S", " %H:%M%z", " %H:%M:%S%z")
+"""What may follow the day of a date in text; without a zone, times are in UTC."""
+DATE_ADVICE = "Write dates as 2024-01-31, with a time or without, or as 31.01.2024."
 
 LABELS: dict[str, Callable[[str], Any]] = {
     r"-?(0|[1-9][0-9]{0,17})": int,
@@ -113,9 +114,16 @@ def days(column: Any) -> tuple[np.ndarray, np.ndarray]:
     import pyarrow.compute as pc
 
     if not pa.types.is_temporal(column.type):
-        text = pc.replace_substring_regex(as_text(column), r"^(\S{10})T", r"\1 ")
-        found = (pc.strptime(text, format=f, unit="s", error_is_null=True) for f in DATES)
-        column, given = pc.coalesce(*found), text.is_valid()
+        text = as_text(column.cast(pa.string()))
+        for pattern, plain in (
+            (r"^(\d+)\.(\d+)\.(\d{4})", r"\3-\2-\1"),
+            (r"^(\S+)T", r"\1 "),
+            (r"(:\d\d)\.\d+", r"\1"),
+        ):
+            text = pc.replace_substring_regex(text, pattern, plain)
+        found = (pc.strptime(text, f"%Y-%m-%d{t}", unit="s", error_is_null=True) for t in DATES)
+        utc = (stamps.cast(pa.timestamp("s")) for stamps in found)
+        column, given = pc.coalesce(*utc), text.is_valid()
     else:
         given = column.is_valid()
     seconds = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
@@ -187,11 +195,12 @@ def table_of(
         if bad.any():
             unreadable[name] = int(bad.sum())
             if np.isnan(x).all():
-                at = int(np.argmax(bad))
+                at, what = int(np.argmax(bad)), "date" if kind == DATE else "number"
+                advice = odd_cell(column[at])[1] or "The model was fitted to numbers."
                 raise TableError(
-                    f"{batch.place(at, name)}: {quoted(column[at])} is not a number, nor is any "
+                    f"{batch.place(at, name)}: {quoted(column[at])} is not a {what}, nor is any "
                     f"other cell there.",
-                    odd_cell(column[at])[1] or "The model was fitted to numbers.",
+                    DATE_ADVICE if kind == DATE else advice,
                 )
         columns.append(pa.array(x, from_pandas=True))
     return pa.table(columns, names=list(kinds)), unreadable
@@ -386,7 +395,7 @@ def features_of(
             if first is not None:
                 at = int(np.argmax(bad[first]))
                 if name in given or batches[first].typed or _numberlike(parts):
-                    odd[name] = batches[first].place(at, name), parts[first][at]
+                    odd[name] = batches[first].place(at, name), parts[first][at], kind
                     continue
                 kind = CATEGORY
         if kind == CATEGORY:
@@ -446,11 +455,11 @@ def _teaches_nothing(column: Any, kind: str) -> str | None:
     return teaches_nothing(values, n_rows)
 
 
-def _not_numbers(odd: Mapping[str, tuple[str, Any]]) -> TableError:
+def _not_numbers(odd: Mapping[str, tuple[str, Any, str]]) -> TableError:
     cells, advice = [], []
-    for place, cell in odd.values():
-        kind, remedy = odd_cell(cell)
-        cells.append(f"{place}: {quoted(cell)}" + f" ({kind})" * bool(kind))
+    for place, cell, kind in odd.values():
+        what, remedy = ("", DATE_ADVICE) if kind == DATE else odd_cell(cell)
+        cells.append(f"{place}: {quoted(cell)}" + f" ({what})" * bool(what))
         advice.append(remedy or "Take a column for categories with --columns COLUMN=category.")
     rest = f"; and {plural(len(odd) - 8, 'other column')}" * (len(odd) > 8)
     return TableError(
