@@ -400,9 +400,9 @@ class Product(Kernel):
         uniform = match_array(rng.uniform(size=(n, len(self.spans))), like=probability)
         codes = []
         for g, s in enumerate(self.spans):
-            below = xp.cumulative_sum(probability[j, s])
+            below = xp.cumulative_sum(probability[j, s.start : s.stop - 1])  # no other value
             drawn = xp.searchsorted(below, uniform[:, g] * below[-1])
-            codes.append(xp.clip(drawn, max=s.stop - s.start - 1))
+            codes.append(xp.clip(drawn, max=below.shape[0] - 1))
         return self._rows_of(numbers, codes)
 
     def _frame_of_numbers(self, frame: Frame) -> Frame:
@@ -456,7 +456,8 @@ class ObservedProduct(Observed):
         for g, (i, s) in enumerate(zip(kernel.categorical, kernel.spans, strict=True)):
             missing = self.known[:, g] == 0
             (at,) = xp.nonzero(missing)
-            table, step = self.natural_params.probability[:, s], max(1, CHUNK // kernel.levels[i])
+            table = self.natural_params.probability[:, s.start : s.stop - 1]  # no other value
+            step = max(1, CHUNK // kernel.levels[i])
             codes = [xp.zeros((1,), dtype=xp.int64, device=device(at))]
             for start in range(0, at.shape[0], step):
                 some = at[start : min(start + step, at.shape[0])]
