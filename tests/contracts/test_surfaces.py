@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import numpy as np
 import onnxruntime
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy.special import logsumexp
 from sklearn.base import clone
@@ -101,11 +102,15 @@ def densities(model, p, _):
         joint = model.log_density(X) + np.log(model.class_prior_)
         close(logsumexp(joint, axis=1), model.score_samples(X))
     if hasattr(model, "impute"):
-        assert_in_data(model.impute(X))
-        assert (model.impute(X) == X).where(X.notna(), True).all(axis=None)
+        rows = X[::-1]
+        assert_in_data(model.impute(rows))
+        assert (model.impute(rows) == rows).where(rows.notna(), True).all(axis=None)
+        whole = rows.dropna().astype({"dose": np.float32, TOWN: "category"})
+        pd.testing.assert_frame_equal(model.impute(whole), whole)
     if hasattr(model, "sample"):
-        drawn, classes = model.sample(20, random_state=0)
-        assert_in_data(drawn.dropna())
+        drawn, classes = model.sample(200, random_state=0)
+        assert_in_data(drawn)
+        assert drawn["paid?"].dtype == bool
         assert set(classes) <= set(Y)
 
 
@@ -246,3 +251,68 @@ def test_so_do_the_models_of_the_command_line(name, tmp_path):
     model = load(path)
     assert list(model.feature_names_in_) == list(X)[:4]  # neither the ID nor the date
     commands(model, model.predict_proba(X[X.columns[:4]]), tmp_path)
+
+
+def cells_of_every_kind():
+    """Booleans with their type and as text, padded and empty text, and whole numbers as categories,
+    most of them with missing cells.
+    """
+    rng = np.random.default_rng(0)
+    y = rng.random(N) < 0.5
+    chance, gone = rng.random((5, N)), rng.random((3, N)) < 0.1
+    frame = pd.DataFrame(
+        {
+            "dose": rng.normal(y).round(2),
+            "typed": chance[0] < 0.3 + 0.4 * y,
+            "asked": pd.Series(chance[1] < 0.3 + 0.4 * y, dtype="boolean").mask(gone[0]),
+            "text": np.where(chance[2] < 0.3 + 0.4 * y, "TRUE", "FALSE"),
+            "town": np.where(chance[3] < 0.3 + 0.4 * y, " Rome", "Oslo "),
+            "zip": pd.Series(1 + (3 * chance[4]).astype(int), dtype="Int64").mask(gone[1]),
+        }
+    )
+    frame.loc[gone[2], "town"], frame.loc[0, "text"] = "", "true"
+    return frame, np.where(y, "yes", "no")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cell_is_the_same_wherever_it_comes_from_and_the_model_was_fitted(tmp_path):
+    frame, y = cells_of_every_kind()
+    paths = [tmp_path / name for name in ("typed.parquet", "text.csv", "floats.csv", "small.csv")]
+    whole = frame.assign(target=y)
+    whole.to_parquet(paths[0])
+    whole.to_csv(paths[1], index=False)
+    whole.astype({"zip": float, "asked": float}).to_csv(paths[2], index=False)  # 1.0
+    small = {name: frame[name].astype(str).str.lower() for name in ("typed", "asked", "text")}
+    small["town"] = frame.town.str.strip()
+    whole.assign(**small).replace("<na>", "").to_csv(paths[3], index=False)
+    tables = [frame, frame.astype(object), pa.Table.from_pandas(frame), frame.to_numpy(object)]
+    tables += [pd.read_csv(path)[list(frame)] for path in paths[1:]]
+    words = ["-t", "target", "-m", "shared-kernel", "--set", "training=em", "--force"]
+    words += ["--holdout", "0"]
+    words += [word for name in list(frame)[1:] for word in ("--columns", f"{name}=category")]
+    models = []
+    for path in (paths[0], paths[3]):
+        run("fit", path, *words, "-o", tmp_path / "m.safetensors")
+        models.append(load(tmp_path / "m.safetensors"))
+    settings = {"callback": None, "categorical_features": [1, 2, 3, 4, 5]}
+    models += [clone(models[0]).set_params(**settings).fit(table, y) for table in tables[:2]]
+    p = models[0].predict_proba(frame)
+    assert np.ptp(p) > 0.5
+    for model in models:
+        for table in tables:
+            close(model.predict_proba(table), p)
+    for model in models[1:3]:
+        save(model, tmp_path / "m.safetensors")
+        for path in paths:
+            run("predict", tmp_path / "m.safetensors", path, "-o", tmp_path / "p.csv", "--force")
+            close(pd.read_csv(tmp_path / "p.csv")[["probability_no", "probability_yes"]], p)
+        session = onnxruntime.InferenceSession(
+            to_onnx(model, precision="float64").SerializeToString()
+        )
+        for path in paths[3:]:
+            cells = pd.read_csv(path, dtype=str, keep_default_na=False)[list(frame)]
+            given = {
+                entry.name: cells[[name]].to_numpy(object if at else float)
+                for at, (entry, name) in enumerate(zip(session.get_inputs(), frame, strict=True))
+            }
+            close(session.run(["probabilities"], given)[0], p)

@@ -75,8 +75,42 @@ def test_whole_numbers_stay_whole_and_within_their_range():
         made = np.array([[12.3, 0, 0, 9.7], [33.4, 1, 1, 2.2]])
         np.testing.assert_array_equal(columns.rounded(made)[:, [0, 3]], [[20, 9.7], [33, 2.2]])
         known = np.array([[nan, 0, nan, 1.5], [99, 0, 0, nan]])
-        found = columns.imputed(known, made)
+        found = columns.encode(columns.imputed(columns.decode(known), known, made))
         np.testing.assert_array_equal(found, [[20, 0, 0, 1.5], [99, 0, 0, 2.2]])
+
+
+def test_imputed_cells_have_the_type_of_their_column():
+    frame = pd.DataFrame(
+        {
+            "single": np.array([0.1, nan, 0.3], np.float32),
+            "large": pd.array([2**53 + 1, None, 3], "Int64"),
+            "count": pd.array([1, None, 2], "Int64"),
+            "object": [True, None, False],
+            "nullable": pd.array([True, None, False], "boolean"),
+            "ordered": pd.Categorical(["low", None, "high"], ["low", "high"], ordered=True),
+            "numbers": pd.Categorical([4, None, 5]),
+            "text": [" a", "", "b"],
+        },
+        index=[5, 3, 9],
+    )
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    columns = Columns.learn(frame, [2, 3, 4, 5, 6, 7])
+    made = np.array([[0.5, 7, 0, 1, 1, 0, 1, 0]] * 3)
+    filled = [np.float32(0.5), 7, 1, True, True, "high", 5, "a"]
+    expected = frame.copy()
+    for i, cell in enumerate(filled):
+        expected.isetitem(i, expected.iloc[:, i].astype(object))
+        expected.iloc[1, i] = cell
+        expected.isetitem(i, expected.iloc[:, i].astype(frame.dtypes.iloc[i]))
+    for learned in (columns, Columns.learn(table, [2, 3, 4, 5, 6, 7])):
+        found = learned.imputed(frame, learned.encode(frame), made)
+        pd.testing.assert_frame_equal(found, expected)
+    found = columns.imputed(table, columns.encode(table), made)
+    assert found.schema.types == table.schema.types
+    assert [column[1].as_py() for column in found.columns] == filled
+    back = columns.decode(made)
+    assert back.dtypes[["count", "object", "nullable"]].tolist() == [np.int64, bool, bool]
+    assert back["numbers"].tolist() == [5, 5, 5]
 
 
 def test_numbers_stay_as_they_are():
@@ -173,5 +207,5 @@ def test_any_cells_come_back_as_text(rows):
     x = columns.encode(table)
     back = columns.decode(x)
     np.testing.assert_array_equal(columns.encode(back), x)
-    missing = np.array([[c is None or c != c for c in row] for row in rows])
+    missing = [[c is None or c != c or not str(c).strip() for c in row] for row in rows]
     np.testing.assert_array_equal(np.isnan(x), missing)

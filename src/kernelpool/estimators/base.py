@@ -423,8 +423,8 @@ class DensityClassifier(ProbabilityClassifier):
         Returns
         -------
         X : ndarray or data frame of shape (n_samples, n_features)
-            Rows, a data frame where the model was fitted to one; categories as text, None for one
-            that was not there. In columns of a data frame that held whole numbers alone, whole
+            Rows, a data frame where the model was fitted to one; categories as text, or of the type
+            that they had in it. In columns of a data frame that held whole numbers alone, whole
             numbers within their range.
         y : ndarray of shape (n_samples,)
             Their classes.

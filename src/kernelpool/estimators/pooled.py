@@ -521,15 +521,15 @@ class PooledClassifier(DensityClassifier):
         Returns
         -------
         X_imputed : ndarray or data frame of shape (n_samples, n_features)
-            By the mixture with the highest weight in the densities; a data frame where the model
-            was fitted to one. Cells that are known are as they were.
+            By the mixture with the highest weight in the densities; a data frame like X where the
+            model was fitted to one and X is one. Cells that are known are as they were.
         """
         check_is_fitted(self)
         x = encoded_rows(self, X, dtype=np.float64)
         densest = max(self._density_networks(), key=lambda network: network.density_weight)
         codes = None if y is None else class_codes(np.asarray(y), self.classes_, None)
         found = densest.estimator.impute(x, codes)
-        return self.columns_.decode(self.columns_.imputed(x, found))
+        return self.columns_.imputed(X, x, found)
 
     # -- description -------------------------------------------------------------------------------
 

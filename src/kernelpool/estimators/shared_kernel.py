@@ -862,11 +862,10 @@ class SharedKernelClassifier(  # type: ignore[misc]
         Returns
         -------
         X_imputed : ndarray of shape (n_samples, n_features) or (n_draws, n_samples, n_features)
-            Cells that are known are as they were. A data frame where the model was fitted to one,
-            except of draws: in columns that held whole numbers alone, imputed cells are whole and
-            within their range. With categorical columns, objects: a missing category is the most
-            probable one, or one that is drawn, None where that is any other value than those of
-            `categories_`.
+            Cells that are known are as they were. A data frame like X where the model was fitted to
+            one and X is one, except of draws: in columns that held whole numbers alone, imputed
+            cells are whole and within their range. With categorical columns, objects: a missing
+            category is the most probable one, or one that is drawn.
 
         Examples
         --------
@@ -887,13 +886,13 @@ class SharedKernelClassifier(  # type: ignore[misc]
         columns, network = self.columns_, self._fitted
         if n_draws is None:
             found = network.imputed(x, columns.levels, codes, n_jobs=self.n_jobs)
-            return columns.decode(columns.imputed(x, found))
+            return columns.imputed(X, x, found)
         rng = check_random_state(self.random_state if random_state is None else random_state)
         arrays, draws = replace(columns, frame=None), []
         for _ in range(n_draws):
             drawn = rng.uniform(size=len(x)), rng.normal(size=x.shape)
             found = network.imputed(x, columns.levels, codes, drawn, self.n_jobs)
-            draws.append(arrays.decode(columns.imputed(x, found)))
+            draws.append(arrays.imputed(X, x, found))
         return np.stack(draws)
 
     def transform(self, X: Any) -> np.ndarray:

@@ -3,7 +3,8 @@ codes.
 
 `Columns.learn` is called once, at the fit. `encode` is the only way in and `decode` the only way
 out; between them a category is the position of its text among the sorted categories of its column.
-The code after the last stands for any other value, and NaN for a missing cell.
+The code after the last stands for any other value, and NaN for a missing cell. Space around text is
+no part of it, and empty text is a missing cell.
 
 =================================================  ================================
 a column of                                        holds
@@ -43,8 +44,16 @@ DATE = r"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4})
 FEW = 20
 """So many different values may be categories or classes, however few rows there are."""
 
-BOOLEANS = {"False": ("0", "false", "FALSE"), "True": ("1", "true", "TRUE")}
-"""Other texts of the categories of a column of booleans."""
+FALSE, TRUE = ("False", "false", "FALSE", "0", "0.0"), ("True", "true", "TRUE", "1", "1.0")
+BOOLEANS = {text: same for same in (FALSE, TRUE) for text in same}
+"""In a column that holds no other text, all of the same cell."""
+
+READ: dict[str, Any] = {
+    "bool": TRUE.__contains__,
+    "int": lambda text: int(text.removesuffix(".0")),
+    "float": float,
+}
+"""Categories as cells of a column of a type."""
 
 MOST_WHOLE = 2.0**53
 """Whole numbers below it are float64 numbers."""
@@ -66,7 +75,8 @@ class Columns:
     frame : {"pandas", "polars", "pyarrow"} or None
         The library of the data frame that was learned from; None for an array.
     types : tuple of str
-        Of each column of such a frame, "category", "bool", "int" or "" for any other type.
+        Of each column of such a frame, "bool", "int", "float" or "" for any other type, behind
+        "category " where pandas holds categories of them.
     coded : bool
         Whether rows come as codes: `encode` then takes float64 arrays as they are.
     ranges : tuple of (ndarray or None)
@@ -140,52 +150,74 @@ class Columns:
             )
         out = np.empty((len(cells[0]) if cells else 0, len(cells)))
         for i, (column, values) in enumerate(zip(cells, self.categories, strict=True)):
-            out[:, i] = (
-                _numbers(column, self.label(i)) if values is None else _codes(column, values)
-            )
+            if values is None:
+                out[:, i] = _numbers(column, self.label(i))
+                continue
+            out[:, i] = _codes(column, values)
         return out
 
     def decode(self, x: np.ndarray) -> Any:
-        """The table that rows of numbers stand for: categories as text, None where missing or any
-        other value.
+        """The table that rows of numbers stand for, a data frame of the library that was learned
+        from, where one was; otherwise an array, of objects with text if there are categories.
 
-        A data frame of the library that was learned from, where one was; otherwise an array, of
-        objects if there are categories. Numbers are float64, int64 where they were integers in a data
-        frame and none is missing.
+        Categories have the type that they had in a data frame, None where one is missing or any other
+        value. Numbers are float64, int64 where they were integers in a data frame and none is
+        missing.
         """
-        if self.coded:
+        if self.coded or (self.frame is None and not any(self.levels)):
             return x
+        kinds = [""] * len(self) if self.frame is None else self.types
+        cells = [self._decoded(i, x[:, i], kind) for i, kind in enumerate(kinds)]
         if self.frame is None:
-            if not any(self.levels):
-                return x
-            out = np.array(x, dtype=object)
-            for i, values in enumerate(self.categories):
-                if values is not None:
-                    out[:, i] = self._text(x[:, i], values)
-            return out
+            return np.array([column.tolist() for column in cells], dtype=object).T
         import importlib
 
-        columns = {}
-        for i, (name, values) in enumerate(zip(self._names(), self.categories, strict=True)):
-            columns[name] = x[:, i] if values is None else self._text(x[:, i], values)
-            if self.types[i] == "int" and not np.isnan(x[:, i]).any():
-                columns[name] = x[:, i].astype(np.int64)
+        columns = dict(zip(self._names(), cells, strict=True))
         if self.frame != "pandas":
             library = importlib.import_module(self.frame)
             made = {n: c.tolist() if c.dtype == object else c for n, c in columns.items()}
             return library.table(made) if self.frame == "pyarrow" else library.DataFrame(made)
         import pandas as pd
 
-        for name, values, kind in zip(columns, self.categories, self.types, strict=True):
-            if values is not None and kind == "category":
-                columns[name] = pd.Categorical(columns[name], categories=values)
-            elif kind == "bool" and None not in columns[name]:
-                columns[name] = columns[name] == "True"
+        for i, (name, kind) in enumerate(zip(columns, kinds, strict=True)):
+            if self.levels[i] and kind.startswith("category"):
+                known = self._decoded(i, np.arange(self.levels[i] - 1.0), kind)
+                columns[name] = pd.Categorical(columns[name], categories=known)
         return pd.DataFrame(columns)
 
-    def imputed(self, x: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Encoded rows (n, d) whose missing cells are those of `found`, `rounded`."""
-        return np.where(np.isnan(x), self.rounded(found), x)
+    def imputed(self, X: Any, x: np.ndarray, found: np.ndarray) -> Any:
+        """`X`, which is x (n, d) when encoded, with `found`, `rounded`, in its missing cells and all
+        else as it is: a table like X where the columns were learned from a data frame, otherwise an
+        array.
+        """
+        missing, found = np.isnan(x), self.rounded(found)
+        frame = None if self.frame is None else _library(X)
+        if self.coded or (frame is None and not any(self.levels)):
+            return np.where(missing, found, x)
+        columns = _cells(X)[0]
+        filled = {}
+        for i in np.flatnonzero(missing.any(axis=0)).tolist():
+            kind = _type_of(columns[i]) or (self.types[i] if self.types else "")
+            made = iter(self._decoded(i, found[missing[:, i], i], kind).tolist())
+            known = zip(_listed(columns[i]), missing[:, i], strict=True)
+            filled[i] = [next(made) if gone else cell for cell, gone in known]
+        if frame is None:
+            return np.array(
+                [filled.get(i) or _listed(column) for i, column in enumerate(columns)], object
+            ).T
+        out = X.copy() if frame == "pandas" else X
+        for i, cells in filled.items():
+            if frame == "pandas":
+                column = _like_pandas(columns[i], cells)
+                whole = self.types[i] == "int" and column.dtype == float  # a float to hold NaN
+                whole = whole and (column == column.round()).all()
+                out.isetitem(i, column.astype(np.int64) if whole else column)
+            elif frame == "pyarrow":
+                out = out.set_column(i, out.column_names[i], _like_arrow(columns[i], cells))
+            else:
+                name, kind = columns[i].name, columns[i].dtype
+                out = out.with_columns(type(columns[i])(name, cells, kind, strict=False))
+        return out
 
     def rounded(self, x: np.ndarray) -> np.ndarray:
         """Rows that a model made, (n, d): numbers of columns that held whole ones alone are whole,
@@ -257,10 +289,19 @@ class Columns:
     def _names(self) -> list[str]:
         return list(map(str, range(len(self)))) if self.names is None else list(self.names)
 
-    def _text(self, codes: np.ndarray, values: np.ndarray) -> np.ndarray:
-        known = np.array([*values, None], dtype=object)
-        inside = np.where(np.isnan(codes), len(values), codes).astype(int)
-        return np.asarray(known[np.minimum(inside, len(values))])
+    def _decoded(self, i: int, codes: np.ndarray, kind: str) -> np.ndarray:
+        """Numbers of a column as its cells of a type, objects where some are text or missing, (n,)."""
+        values, kind = self.categories[i], kind.removeprefix("category ")
+        if values is None:
+            whole = kind == "int" and (codes == np.round(codes)).all()
+            return codes.astype(np.int64) if whole else codes
+        try:
+            known = [READ.get(kind, str)(value) for value in values]
+        except ValueError:  # the type is that of another table
+            known, kind = list(values), ""
+        at = np.where(np.isnan(codes), len(values), codes).astype(int)
+        cells = np.array([*known, None], dtype=object)[np.minimum(at, len(values))]
+        return np.array(cells.tolist()) if kind in READ and None not in cells else cells
 
 
 def indicators_of(x: np.ndarray, levels: tuple[int, ...]) -> np.ndarray:
@@ -342,8 +383,13 @@ def _type_name(column: Any) -> str:
 
 
 def _type_of(column: Any) -> str:
-    kind = _type_name(column)
-    starts = {"cat": "category", "bool": "bool", "int": "int", "uint": "int"}
+    kind = _type_name(column).removeprefix("dictionary<values=")
+    if hasattr(column, "cat") and hasattr(column.cat, "codes"):  # pandas
+        return f"category {_type_of(column.cat.categories)}"
+    if kind.startswith("object"):
+        kinds = {type(cell).__name__ for cell in _listed(column) if not is_missing(cell)}
+        kind = kinds.pop() if len(kinds) == 1 else ""
+    starts = {"bool": "bool", "int": "int", "uint": "int", "float": "float", "double": "float"}
     return next((name for start, name in starts.items() if kind.startswith(start)), "")
 
 
@@ -361,7 +407,7 @@ def _is_categorical(column: Any) -> bool:
     """Whether a column holds categories, by its type; of Python objects, by what is in it."""
     kind = _type_name(column)
     if kind.startswith("object"):
-        types = set(map(type, np.asarray(column, dtype=object).tolist()))
+        types = set(map(type, _listed(column)))
         return any(issubclass(t, str | bool | np.bool_) for t in types)
     return kind.startswith(CATEGORICAL) and not (
         isinstance(column, np.ndarray) and column.dtype == bool
@@ -394,21 +440,67 @@ def _positions(given: Any, d: int, names: tuple[str, ...] | None) -> list[int]:
 # -- one column ------------------------------------------------------------------------------------
 
 
+def _listed(column: Any) -> list[Any]:
+    """The cells of a column as values of Python."""
+    if hasattr(column, "to_pylist"):  # Arrow
+        return list(column.to_pylist())
+    return list(np.asarray(column, object).tolist())
+
+
+def _like_pandas(column: Any, cells: list[Any]) -> Any:
+    """Cells as a column of the type and index of another, where they fit."""
+    import pandas as pd
+
+    if hasattr(column, "cat"):
+        new = [v for v in dict.fromkeys(cells) if v not in column.cat.categories]
+        column = column.cat.add_categories(new)
+    found = pd.Series(cells, column.index, object)
+    try:
+        return found.astype(column.dtype)
+    except (TypeError, ValueError):
+        return found.infer_objects()
+
+
+def _like_arrow(column: Any, cells: list[Any]) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(cells, column.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array(cells)
+
+
 def _sorted_text(column: Any) -> np.ndarray:
     """The distinct values of a column as text, sorted, missing ones left out."""
     at, text = _factorized(column)
-    used = {text[i] for i in np.unique(at[at >= 0]).tolist()}
-    return np.array(sorted(t for t in used if t is not None), dtype=object)
+    return sorted_categories({text[i] for i in np.unique(at[at >= 0]).tolist()} - {None})
+
+
+def sorted_categories(texts: set[Any]) -> np.ndarray:
+    """The categories of a column that holds these texts: of booleans one each, False first."""
+    if texts <= BOOLEANS.keys():
+        one = {BOOLEANS[text]: text for text in sorted(texts)}
+        return np.array([one[same] for same in sorted(one)], dtype=object)
+    return np.array(sorted(texts), dtype=object)
+
+
+def codes_of(values: Sequence[str]) -> dict[str, float]:
+    """The code of each text that stands for one of the categories: of booleans True, true, TRUE, 1
+    and 1.0, of whole numbers 2 and 2.0.
+    """
+    code = {value: float(i) for i, value in enumerate(values)}
+    if code.keys() <= BOOLEANS.keys():
+        return {text: i for value, i in code.items() for text in BOOLEANS[value]}
+    whole = {v: i for v, i in code.items() if re.fullmatch(r"-?[0-9]+(\.0)?", v)}
+    return {v.removesuffix(".0") if "." in v else f"{v}.0": i for v, i in whole.items()} | code
 
 
 def _codes(column: Any, values: np.ndarray) -> np.ndarray:
-    """The position of each cell among `values`, their number for any other, NaN where one is
-    missing, (n,).
+    """The code of each cell among `values`, their number for any other, NaN where one is missing,
+    (n,).
     """
     at, text = _factorized(column)
-    place = {value: float(i) for i, value in enumerate(values.tolist())}
-    if place.keys() <= BOOLEANS.keys():
-        place |= {text: i for value, i in place.items() for text in BOOLEANS[value]}
+    place = codes_of(values.tolist())
     code = [np.nan if t is None else place.get(t, float(len(values))) for t in text]
     return np.array([*code, np.nan])[at]  # -1, the last: missing
 
@@ -431,7 +523,7 @@ def _factorized(column: Any) -> tuple[np.ndarray, list[str | None]]:
             whole.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(int),
             [_text_of(v) for v in whole.dictionary.to_pylist()],
         )
-    cells = column.to_list() if hasattr(column, "to_list") else np.asarray(column, object).tolist()
+    cells = _listed(column)
     types = set(map(type, cells))
     if len(types & {bool, np.bool_}) and not types <= {bool, str, type(None)}:
         cells = [_text_of(cell) for cell in cells]  # True and 1 are equal, and two categories
@@ -448,8 +540,8 @@ def _factorized(column: Any) -> tuple[np.ndarray, list[str | None]]:
 
 def _text_of(cell: Any) -> str | None:
     """A value as text, whole numbers alike whatever their type; None where it is missing."""
-    if type(cell) is str:
-        return cell
+    if isinstance(cell, str):
+        return cell.strip() or None
     if is_missing(cell):
         return None
     if isinstance(cell, float | np.floating):
@@ -474,9 +566,7 @@ def _numbers(column: Any, name: str) -> np.ndarray:
         return np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):
         pass
-    cells = (
-        column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column, object).tolist()
-    )
+    cells = _listed(column)
     out = np.empty(len(cells))
     for i, cell in enumerate(cells):
         try:

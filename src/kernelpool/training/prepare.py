@@ -55,7 +55,7 @@ from ..rows import (
 from ..starts.sample import MOST_ROWS, Sample, sample_block
 from ..sums import Sums, record
 from ..tables.batches import batches
-from ..tables.columns import FEW, Columns, teaches_nothing
+from ..tables.columns import FEW, Columns, sorted_categories, teaches_nothing
 from ..text import is_missing
 
 FLOATS = [np.float64, np.float32]
@@ -493,10 +493,9 @@ def _recode(x: np.ndarray, found: Columns, categories: list[_Values | None]) -> 
 
 
 def _sort(store: Store, column: int, known: _Values) -> np.ndarray:
-    """The sorted values of a column; its codes in the store become positions among them."""
-    values = np.array(sorted(known), object)
-    place = {value: float(i) for i, value in enumerate(values)}
-    store.recode(column, np.array([place[value] for value in known]))
+    """The categories of a column; its codes in the store become positions among them."""
+    values = sorted_categories(set(known))
+    store.recode(column, Columns((values,)).encode([[value] for value in known])[:, 0])
     return values
 
 

@@ -353,7 +353,7 @@ def test_kinds_of_columns_in_text_and_in_typed_files(d):
     for name in (*numbers, "word"):
         assert typed.table.column(name).equals(plain.table.column(name)), name
     assert typed.table.column("money").to_pylist()[:3] == [0, 0.25, 0.5]
-    assert set(typed.table.column("flag").to_pylist()) == {"true", "false"}
+    assert set(typed.table.column("flag").to_pylist()) == {True, False}
     assert read(d, kinds={"digits": CATEGORY}).kinds["digits"] == CATEGORY
     assert read("d.parquet", kinds={"digits": NUMBER}).kinds["digits"] == NUMBER
     with pytest.raises(TableError, match="row 1, column 'word': 'x'"):

@@ -32,6 +32,7 @@ from ... import (
     save,
 )
 from ...inspection import DriftReference, Metrics, describe, hold_out, row_keys, stratified_folds
+from ...tables.columns import Columns
 from ...text import did_you_mean, listed, percent, plain, plural, quoted, shown
 from ..readers.files import SUFFIXES, Source, stem_of
 from ..readers.table import (
@@ -295,7 +296,8 @@ class FitJob:
         self.codes[known] = np.searchsorted(self.classes, y[known].tolist())
         if not known.all() and "unlabeled" in settings_of(self.estimator):
             self.estimator.set_params(unlabeled=np.nan)
-        key = row_keys(self.rows.table, seed=self.seed)  # equal rows are held out together
+        # equal rows are held out together, the same of every format
+        key = row_keys(Columns.learn(self.rows.table).encode(self.rows.table), seed=self.seed)
         if self.cv is not None:
             self._cross_validate(self.cv, key)
         out = hold_out(self.codes, self.holdout if self.cv is None else 0, key=key)

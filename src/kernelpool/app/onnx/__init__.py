@@ -43,8 +43,8 @@ def to_onnx(
     this library.
 
     Its input is ``X``, (n, d), for any number of rows n. A model of a table with categories takes
-    one input for each column instead, (n, 1), under the name of the column: text for categories,
-    numbers elsewhere. A missing cell is NaN, or the empty text. A classifier returns ``label``
+    one input for each column instead, (n, 1), under the name of the column, with an underscore where
+    an output has that name: text for categories, numbers elsewhere. A missing cell is NaN, or the empty text. A classifier returns ``label``
     (int64, or text) and ``probabilities`` (n, K); one that knows densities also ``log_density`` (n,
     K), log p(x|C_k), and ``score_samples`` (n,), log p(x). A regressor returns ``prediction`` and
     ``std``.

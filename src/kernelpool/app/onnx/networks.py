@@ -24,7 +24,7 @@ from ...estimators import (
     SharedKernelClassifier,
     SharingAverageClassifier,
 )
-from ...tables.columns import indicators_of
+from ...tables.columns import codes_of, indicators_of
 from .graph import Graph, Tensor
 
 LOG_2_PI = math.log(2 * math.pi)
@@ -61,8 +61,7 @@ def coded(columns: list[Tensor], model: Any) -> Tensor:
     g, parts = columns[0].graph, []
     for column, categories in zip(columns, model.columns_.categories, strict=True):
         if categories is not None:
-            codes = {str(category): float(code) for code, category in enumerate(categories)}
-            codes.setdefault("", math.nan)
+            codes = {"": math.nan} | codes_of(categories.tolist())
             column = g.op(
                 "LabelEncoder",
                 column,

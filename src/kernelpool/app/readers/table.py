@@ -98,12 +98,12 @@ def check_columns(wanted: Sequence[str], source: Source, purpose: str) -> None:
 
 
 def as_text(column: Any) -> Any:
-    """Cells as text without space around it; empty ones are null."""
+    """Cells as text without space around it, empty ones null; numbers and booleans as they are."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_boolean(column.type):
-        return pc.utf8_lower(column.cast(pa.string()))
+    if kind_of(column.type) == NUMBER or pa.types.is_boolean(column.type):
+        return column
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
 
@@ -224,10 +224,9 @@ def labels_of(batch: Batch, name: str) -> np.ndarray:
         raise TableError(f"{batch.file}, column {quoted(name)}: {column.type} cannot be a class.")
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64() if column.type.scale else pa.int64())
-    if kind_of(column.type) != NUMBER and not pa.types.is_boolean(column.type):
-        column = as_text(column)  # of dates as well
+    cells = as_text(column).to_pylist()  # of dates as well
     labels = np.empty(len(column), object)
-    labels[:] = [None if is_missing(value) else value for value in column.to_pylist()]
+    labels[:] = [None if is_missing(value) else value for value in cells]
     return labels
 
 
@@ -399,7 +398,11 @@ def features_of(
                     continue
                 kind = CATEGORY
         if kind == CATEGORY:
-            column = pa.chunked_array([as_text(part) for part in parts], pa.string())
+            parts = [as_text(part) for part in parts]
+            if len({part.type for part in parts}) > 1:  # of files of several formats
+                parts = [part.cast(pa.string()) for part in parts]
+            column = pa.chunked_array(parts)
+            column = column.dictionary_encode() if kind_of(column.type) == NUMBER else column
         why = None if name in given else _teaches_nothing(column, kind)
         if why is None:
             columns[name], kinds[name] = column, kind
@@ -449,7 +452,7 @@ def _teaches_nothing(column: Any, kind: str) -> str | None:
         x = column.to_numpy(zero_copy_only=False)
         counts = n_rows > FEW and x[0] in (0, 1) and bool((np.diff(x) == 1).all())
         return "it counts the rows" if counts else None
-    values = distinct.to_pylist()
+    values = list(map(str, distinct.to_pylist()))
     if len(values) > MOST_CATEGORIES and 2 * len(values) <= n_rows:
         return f"it has {len(values):,} different values such as {listed(values[:2])}"
     return teaches_nothing(values, n_rows)
