@@ -98,7 +98,9 @@ class UnequalChunksError(KernelpoolError):
 
 
 class ColumnWarning(UserWarning):
-    """A column from which nothing can be learned, or which gives the class away."""
+    """A column from which nothing can be learned, which gives the class away, or which holds none
+    of its categories.
+    """
 
 
 class EmptyKernelWarning(UserWarning):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelpool.errors import KernelpoolError
+from kernelpool.errors import ColumnWarning, KernelpoolError
 from kernelpool.tables.columns import MOST_INDICATORS, Columns
 
 nan = np.nan
@@ -128,6 +128,10 @@ def test_another_value_has_the_code_after_the_last_and_no_name():
     np.testing.assert_array_equal(columns.encode(strange)[:, 1], [2, 0, nan, 2])
     assert columns.unknown(strange) == {"town": 2, "married": 0}
     assert columns.decode(columns.encode(strange))["town"].isna().tolist() == [1, 0, 1, 1]
+    with pytest.warns(
+        ColumnWarning, match=r"'married'.*found 'no', 'yes', expected 'False', 'True"
+    ):
+        columns.encode(strange.assign(married=["yes", "no", None, "no"]))
 
 
 def test_columns_are_named_counted_or_marked():

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import KernelpoolError
+from ..errors import ColumnWarning, KernelpoolError, warn
 from ..text import is_missing, listed, shorten
 
 CATEGORICAL = ("string", "large_string", "str", "cat", "enum", "bool", "dictionary", "utf8")
@@ -140,7 +140,10 @@ class Columns:
     # -- in and out --------------------------------------------------------------------------------
 
     def encode(self, X: Any) -> np.ndarray:
-        """Rows as numbers, (n, d) float64: codes of categories, NaN where a cell is missing."""
+        """Rows as numbers, (n, d) float64: codes of categories, NaN where a cell is missing.
+
+        ColumnWarning where a column holds other values alone than its few categories.
+        """
         if self.coded:
             return np.asarray(X, np.float64)
         cells = _cells(X)[0]
@@ -154,6 +157,13 @@ class Columns:
                 out[:, i] = _numbers(column, self.label(i))
                 continue
             out[:, i] = _codes(column, values)
+            if len(values) <= FEW and np.nanmin(out[:, i], initial=np.inf) == len(values):
+                warn(
+                    f"{self.label(i)} of X holds none of the categories that it had in the fit: "
+                    f"found {listed(_sorted_text(column).tolist())}, expected "
+                    f"{listed(values.tolist())}.",
+                    ColumnWarning,
+                )
         return out
 
     def decode(self, x: np.ndarray) -> Any:

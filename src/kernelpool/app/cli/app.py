@@ -134,11 +134,12 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def guard(*args: Any, **kwargs: Any) -> None:
-        from ...errors import TableError
+        from ...errors import TableError, without_column_warnings
 
         screen = Screen(bool(kwargs.get("as_json")))
         try:
-            command(*args, **kwargs)
+            with without_column_warnings():  # commands have their own
+                command(*args, **kwargs)
         except CommandError as error:
             screen.fail(error.code, str(error), error.details)
         except TableError as error:
