@@ -49,7 +49,7 @@ BOOLEANS = {text: same for same in (FALSE, TRUE) for text in same}
 """In a column that holds no other text, all of the same cell."""
 
 READ: dict[str, Any] = {
-    "bool": TRUE.__contains__,
+    "bool": lambda text: BOOLEANS[text] is TRUE,
     "int": lambda text: int(text.removesuffix(".0")),
     "float": float,
 }
@@ -307,7 +307,7 @@ class Columns:
             return codes.astype(np.int64) if whole else codes
         try:
             known = [READ.get(kind, str)(value) for value in values]
-        except ValueError:  # the type is that of another table
+        except (KeyError, ValueError):  # the type is that of another table
             known, kind = list(values), ""
         at = np.where(np.isnan(codes), len(values), codes).astype(int)
         cells = np.array([*known, None], dtype=object)[np.minimum(at, len(values))]
