@@ -223,15 +223,6 @@ def test_one_row_a_class_is_enough(n_kernels, edit):
     assert network.predict([[-1.0], [2.0]]).tolist() == ["a", "b"]
 
 
-@pytest.mark.parametrize("n_kernels", [2, "auto"])
-def test_a_class_without_weight_has_no_kernels(n_kernels):
-    X, y = np.array([[0.0], [0.1], [0.2], [0.3], [5.0]]), [0, 0, 0, 0, 1]
-    network = reduced_network(n_kernels, random_state=0).fit(X, y, [1.0, 1.0, 1.0, 1.0, 0.0])
-    assert network.classes_.tolist() == [0, 1]
-    assert network.class_prior_.tolist() == [1, 0]
-    assert network.predict([[0.1], [6.0]]).tolist() == [0, 0]
-
-
 # -- interrupted fits ------------------------------------------------------------------------------
 
 
