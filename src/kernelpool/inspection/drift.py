@@ -231,14 +231,6 @@ def _scores(model: Any, X: Any) -> np.ndarray:
     return np.asarray(to_numpy(model.score_samples(X)), np.float64)
 
 
-def _most_frequent(codes: np.ndarray, values: np.ndarray | None) -> np.ndarray | None:
-    """At most MOST_CATEGORIES of the categories of a column; None for numbers."""
-    if values is None:
-        return None
-    often = np.bincount(codes[~np.isnan(codes)].astype(int), minlength=len(values))
-    return np.asarray(values[np.sort(np.argsort(-often, kind="stable")[:MOST_CATEGORIES])])
-
-
 def _feature(name: str, values: np.ndarray, categories: np.ndarray | None = None) -> dict[str, Any]:
     """Bins of a feature, and how many of the values are in each.
 
