@@ -199,7 +199,7 @@ def sweeps(n=100_000, d=10, n_kernels=10, share=0.2):
     cases = {
         "complete": X,
         f"{share:.0%} missing": deleted(X, share, 0),
-        "100 rows with a hole": few,
+        "100 incomplete rows": few,
     }
     wide_cases = {"complete": wide, f"{share:.0%} missing": deleted(wide, share, 0)}
     print("| family | " + " | ".join(cases) + f" | {n // 50:,} x 30, {share:.0%} missing |")
