@@ -47,7 +47,7 @@ def test_problems_that_once_fell(i):
     assert torture.attack(name, makers[name], x, y, weight) is None
 
 
-@pytest.mark.parametrize("i", [100125, 117097, 117637])
+@pytest.mark.parametrize("i", [100125, 117097, 117637, 240211])
 def test_covariances_that_are_singular_to_rounding(i):
     """They end the acceleration of EM alone; in the units of the data, the fit."""
     assert torture.hostile_problems(1, first=i)[1] == []

@@ -32,6 +32,11 @@ from .kernel import Observed
 CHUNK = 1 << 18
 """Numbers in the matrices of the patterns that are swept at once: they should fit the caches."""
 
+WELL = 1e6
+"""Largest variance of a feature, relative to that given all others, of kernels whose precision is
+swept.
+"""
+
 KEEP = 1 << 24
 """Numbers in the matrices of all patterns of a block that are kept from the E-step to the moments;
 else they are made twice.
@@ -355,14 +360,18 @@ class Patterns(Observed):
         self.origin = self.mean - kernel.without(guarded, self.mean)
         """The points about which moments are taken, (M, d)."""
         known = xp.sum(self.missing.patterns, axis=1)
-        # sweeping the precision back on the missing features takes fewer steps where these are few;
-        # of long thin kernels it would lose digits
-        self._sign = -1 if not guarded and float(xp.mean(known)) > d / 2 else 1
-        self._n_features = known if self._sign > 0 else d - known
         self._begin, self._log_size = self.covariance, xp.zeros_like(self.covariance[:, 0, 0])
-        if self._sign < 0:
-            self._begin = -xp.linalg.inv(self.covariance)
-            self._log_size = xp.linalg.slogdet(self.covariance)[1]
+        self._sign, self._n_features = 1, known
+        factor = cholesky(self.covariance) if float(xp.mean(known)) > d / 2 else None
+        if factor is not None:
+            root = inverse_of_lower(factor)
+            precision = xp.matrix_transpose(root) @ root
+            variance = xp.linalg.diagonal(self.covariance)
+            # sweeping the precision back on the missing features takes fewer steps where these are
+            # few; where features are nearly functions of each other it would lose digits
+            if float(xp.max(variance * xp.linalg.diagonal(precision))) < WELL:
+                self._sign, self._n_features, self._begin = -1, d - known, -precision
+                self._log_size = 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
         n_numbers = len(self.missing.spans) * self.covariance.shape[0] * d * d
         self._kept: list[Stack] | None = None
         if n_numbers + 2 * n * self.mean.shape[0] * d <= KEEP:
