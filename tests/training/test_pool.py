@@ -121,11 +121,21 @@ def test_rows_are_not_scored_by_what_they_have_selected():
         """Has predictions for its validation rows from settings that others of them select."""
 
         def fit(self, X, y, X_val=None, y_val=None):
-            self.validation_log_proba_ = np.log(np.full((len(X_val), 3), 1 / 3))
+            if X_val is not None:
+                self.validation_log_proba_ = np.log(np.full((len(X_val), 3), 1 / 3))
+            self._network_log_proba = self.predict_log_proba
             return super().fit(X, y)
 
     fit = fitted(("selective", Selective(strategy="most_frequent"), "table"))
     np.testing.assert_allclose(np.exp(fit.held_out["selective"]), 1 / 3)
+    x = np.where(np.random.default_rng(1).random(fit.x.shape) < 0.1, np.nan, fit.x)
+    mixture = imputation_mixture(x, None, fit.columns)
+    model = Selective(strategy="prior")
+    views = [(view, model, view) for view in ("table", "scaled")]
+    fit = fitted(*views, x=x, imputation=mixture)
+    np.testing.assert_allclose(np.exp(fit.held_out["table"]), 1 / 3)
+    # predictions averaged over imputations are of another network: nothing may select it
+    assert not hasattr(fit.networks["scaled"][0].estimator, "validation_log_proba_")
 
 
 @pytest.fixture
