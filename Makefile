@@ -44,7 +44,7 @@ papers: $(VENV)/test
 	$(BIN)/python -m papers
 	$(BIN)/python -m papers.competitive_neurons
 	$(BIN)/python -m papers.em_log
-	$(BIN)/python -m pytest -n 2 -m slow tests/estimators tests/networks
+	$(BIN)/python -m pytest -n 2 -m slow tests/em_log
 
 slow: $(VENV)/test
 	$(BIN)/python -m pytest -n 2 -m slow

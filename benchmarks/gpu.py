@@ -27,7 +27,7 @@ from kernelpool import (
 )
 from kernelpool.arrays import fused_sums, match_array
 from kernelpool.kernels import FAMILIES
-from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.rows import Frame, as_rows, one_blas_thread
 
 SIZES = [(1_000_000, 16, 32), (2_000_000, 32, 64), (4_000_000, 8, 256)]

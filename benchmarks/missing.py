@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from kernelpool import PooledClassifier, SharedKernelClassifier
 from kernelpool.kernels import FAMILIES
-from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.rows import Frame, as_rows
 from papers.data import load_phoneme, load_pima, load_satimage, load_wdbc, missing_reason
 

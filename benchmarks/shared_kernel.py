@@ -20,7 +20,7 @@ from kernelpool import SharedKernelClassifier, Start, Training
 from kernelpool.arrays import thread_scratch
 from kernelpool.em import Squarem, Stop, em
 from kernelpool.kernels import FAMILIES, Kernels
-from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.rows import ArrayRows, Frame, one_blas_thread
 from kernelpool.rows.in_memory import n_threads_for, over_threads
 

@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from kernelpool.kernels import Full
-from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.rows import ArrayRows, Frame, one_blas_thread
 
 from .shared_kernel import clusters, start

@@ -31,6 +31,9 @@ def imports(known):
     for name, path in known.items():
         package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
         used = set()
+        if name == SOURCE.name:  # its names are imported on first use
+            graph[name] = used
+            continue
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.ImportFrom) or not node.level:
                 continue

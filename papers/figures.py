@@ -20,7 +20,7 @@ from kernelpool import (
     datasets,
 )
 from kernelpool.errors import KernelpoolError, MissingDatasetError, UnfinishedWarning
-from kernelpool.training.competitive import GradientRule
+from kernelpool.neurons.fit import GradientRule
 
 from . import competitive_neurons, data, em_log, minimal_kernel_networks
 from .drawing import (

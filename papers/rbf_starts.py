@@ -9,10 +9,10 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
+from kernelpool.data.prepare import surveyed
+from kernelpool.em_log.fit import hidden_layer
+from kernelpool.mixtures.fit import Settings
 from kernelpool.rows import as_rows
-from kernelpool.training.em_log import hidden_layer
-from kernelpool.training.prepare import surveyed
-from kernelpool.training.shared_kernel import Settings
 
 
 def mixture(means: np.ndarray, variance: Any, covariance_type: str = "spherical") -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernelpool.errors import KernelpoolError
-from kernelpool.networks.parzen import TILE, Hypersphere, ball_log_volume
+from kernelpool.parzen.network import TILE, Hypersphere, ball_log_volume
 
 N_DIRECTIONS = 1 << 16
 """Directions along which the volume of a set is measured."""

@@ -11,24 +11,17 @@ if TYPE_CHECKING:
     from . import inspection
     from .app.files import load, save
     from .app.onnx import to_onnx
-    from .estimators import (
-        CompetitiveNeuronsClassifier,
-        ConformalClassifier,
-        EMLogClassifier,
-        EMLogRegressor,
-        MultiEdit,
-        ParzenClassifier,
-        PooledClassifier,
-        RBFNetworkClassifier,
-        ReducedParzenClassifier,
-        RejectClassifier,
-        SharedKernelClassifier,
-        SharingAverageClassifier,
-    )
+    from .decide import ConformalClassifier, RejectClassifier
+    from .em_log import EMLogClassifier, EMLogRegressor
     from .inspection import bounds
+    from .mixtures import SharedKernelClassifier, SharingAverageClassifier
+    from .mixtures.fit import Training
+    from .mixtures.start import Start
+    from .neurons import CompetitiveNeuronsClassifier
+    from .parzen import MultiEdit, ParzenClassifier, ReducedParzenClassifier
     from .penalties import Overlap
-    from .starts import Start
-    from .training.shared_kernel import Training
+    from .pool import PooledClassifier
+    from .rbf import RBFNetworkClassifier
 
 __all__ = [
     "CompetitiveNeuronsClassifier",
@@ -58,16 +51,32 @@ __version__ = "0.2.0"
 _SUBMODULES = ("app", "errors", "inspection")
 """Modules that ``import kernelpool`` gives access to."""
 
-_MODULES = {
+ESTIMATORS = {
+    "CompetitiveNeuronsClassifier": "neurons",
+    "ConformalClassifier": "decide",
+    "EMLogClassifier": "em_log",
+    "EMLogRegressor": "em_log",
+    "MultiEdit": "parzen",
+    "ParzenClassifier": "parzen",
+    "PooledClassifier": "pool",
+    "RBFNetworkClassifier": "rbf",
+    "ReducedParzenClassifier": "parzen",
+    "RejectClassifier": "decide",
+    "SharedKernelClassifier": "mixtures",
+    "SharingAverageClassifier": "mixtures",
+}
+"""The room of each estimator."""
+
+_MODULES = ESTIMATORS | {
+    "Overlap": "penalties",
+    "Start": "mixtures",
+    "Training": "mixtures",
     "bounds": "inspection",
     "load": "app.files",
     "save": "app.files",
     "to_onnx": "app.onnx",
-    "Overlap": "penalties",
-    "Start": "starts",
-    "Training": "training.shared_kernel",
 }
-"""Where names are that are no estimators."""
+"""The module of each public name."""
 
 
 def __getattr__(name: str) -> Any:
@@ -75,7 +84,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f".{name}", __name__)
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULES.get(name, 'estimators')}", __name__), name)
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 
 from kernelpool import SharedKernelClassifier, Training, arrays
 from kernelpool.kernels import FAMILIES, Kernels
-from kernelpool.networks import shared_kernel
+from kernelpool.mixtures import network as shared_kernel
 from kernelpool.rows import Block, Frame, as_rows
 
 QUICK = {"random_state": 0, "max_iter": 6, "tol": 0}

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from made_up_families import MADE_UP, some_kernels
 
-import kernelpool.networks
+import kernelpool
 from kernelpool.arrays import match_array
 from kernelpool.kernels import FAMILIES
-from kernelpool.networks.learned_sharing import Learned, LearnedSharing
-from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.mixtures.learned_sharing import Learned, LearnedSharing
+from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.rows import ArrayRows, Frame
 
 M, K, D, N = 4, 3, 3, 240
@@ -27,14 +27,17 @@ M, K, D, N = 4, 3, 3, 240
 def found():
     """Every network of the package."""
     modules = [
-        import_module(f"kernelpool.networks.{m.name}")
-        for m in pkgutil.iter_modules(kernelpool.networks.__path__)
+        import_module(m.name)
+        for m in pkgutil.walk_packages(kernelpool.__path__, "kernelpool.")
+        if "kernelpool.app" not in m.name
+        and m.name not in ("kernelpool.fused", "kernelpool.__main__")
     ]
     return [
         cls
         for module in modules
         for _, cls in inspect.getmembers(module, inspect.isclass)
         if cls.__module__ == module.__name__
+        and not getattr(cls, "_is_protocol", False)
         and list(inspect.signature(getattr(cls, "sweep", len)).parameters)
         == ["self", "rows", "params"]
     ]

@@ -18,7 +18,7 @@ import pytest
 import kernelpool.penalties
 from kernelpool.em import Outcome, Squarem, Stop, em
 from kernelpool.kernels import FAMILIES, Kernels, Moments
-from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.penalties import (
     Anchor,
     Conjugate,

@@ -6,7 +6,7 @@ from kernelpool import SharedKernelClassifier
 from kernelpool.arrays import match_array, outer_sums
 from kernelpool.errors import CollapsedKernelError
 from kernelpool.kernels import FAMILIES, Kernels
-from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.rows import ArrayRows, Frame
 
 EPS = 2.2e-16

@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 
 from kernelpool.arrays import squared_distances
 from kernelpool.kernels import Full, Kernels, Tied, full
-from kernelpool.networks.shared_kernel import Params, SharedKernel, sharing_table
+from kernelpool.mixtures.network import Params, SharedKernel, sharing_table
 from kernelpool.penalties import Overlap
 from kernelpool.rows import Frame, as_rows
 

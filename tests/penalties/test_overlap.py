@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from kernelpool import SharedKernelClassifier, Start, Training
 from kernelpool.kernels import FAMILIES, Kernels
-from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.penalties import Overlap, Subkernels
 from kernelpool.penalties.overlap import DISTANCES, STEPS
 from kernelpool.rows import ArrayRows, Frame

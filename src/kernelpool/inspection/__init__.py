@@ -7,7 +7,7 @@ made of (`describe`), how good predictions are (`Metrics`), and what is certain 
 (`bounds`).
 """
 
-from ..training.folds import hold_out, row_keys, stratified_folds
+from ..data.folds import hold_out, row_keys, stratified_folds
 from . import bounds
 from .bounds import binomial_interval
 from .describe import (

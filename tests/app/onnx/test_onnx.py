@@ -123,7 +123,7 @@ def test_float32_inside_agrees_to_1e_5_near_the_data(name):
 @pytest.mark.parametrize("precision", ["mixed", "float32"])
 def test_a_pool_in_several_views_agrees(precision, monkeypatch):
     """Scaled, warped and in a learned metric: skewed features, one of them constant."""
-    pooled = import_module("kernelpool.estimators.pooled")
+    pooled = import_module("kernelpool.pool.classifier")
     X, y, _, _ = rows()
     X = np.column_stack(
         [np.exp(X[:, 0]), 100 * X[:, 1] + 5, -np.exp(X[:, 2]), np.full(len(X), 7.0)]

@@ -10,13 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ...inspection import (
-    DriftReference,
-    Metrics,
-    ModelComparison,
-    bounds,
-    prior_from_probability,
-)
+from ...inspection import DriftReference, Metrics, ModelComparison, bounds, prior_from_probability
 from ...text import listed, percent, plural, shown
 from ..readers.files import Source
 from . import console as o

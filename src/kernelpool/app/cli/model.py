@@ -13,8 +13,8 @@ import numpy as np
 import typer
 
 from ... import RejectClassifier, load, to_onnx
+from ...decide.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY, novelty_threshold
 from ...errors import KernelpoolError, TableError
-from ...estimators.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY, novelty_threshold
 from ...inspection import DriftReference, ambiguity_of, describe
 from ...text import listed, percent, plural, quoted, shown
 from ..files import read_header

@@ -34,12 +34,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from ... import estimators
+import kernelpool
+
 from ...errors import ModelFileError
 from ...text import shorten
 from .container import NAMES, is_shape, short
 
-OURS: tuple[type, ...] = tuple(getattr(estimators, name) for name in estimators.__all__)
+OURS: tuple[type, ...] = tuple(getattr(kernelpool, name) for name in kernelpool.ESTIMATORS)
 OTHERS: tuple[type, ...] = (FrozenEstimator, Pipeline, StandardScaler)
 """The classes of scikit-learn that may stand around an estimator of ours."""
 

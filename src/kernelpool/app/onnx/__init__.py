@@ -15,9 +15,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import write_atomically
+from ...decide.conformal import ConformalClassifier
+from ...decide.reject import RejectClassifier
 from ...errors import KernelpoolError, warn
-from ...estimators.conformal import ConformalClassifier
-from ...estimators.reject import RejectClassifier
 from ...inspection import Inside, describe
 from ...text import shorten
 from .graph import IR_VERSION, OPSETS, Graph, Tensor

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import KernelpoolError
-from ...estimators import (
+from ... import (
     CompetitiveNeuronsClassifier,
     EMLogClassifier,
     EMLogRegressor,
@@ -24,6 +23,7 @@ from ...estimators import (
     SharedKernelClassifier,
     SharingAverageClassifier,
 )
+from ...errors import KernelpoolError
 from ...tables.columns import codes_of, indicators_of
 from .graph import Graph, Tensor
 

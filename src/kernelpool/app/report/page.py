@@ -40,9 +40,9 @@ from sklearn.utils import _safe_indexing
 
 import kernelpool
 
+from ... import ConformalClassifier, RejectClassifier
 from ...atomic import write_atomically
 from ...errors import KernelpoolError
-from ...estimators import ConformalClassifier, RejectClassifier
 from ...inspection import (
     Inside,
     Metrics,

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
+from ... import RejectClassifier
 from ...errors import KernelpoolError
-from ...estimators import RejectClassifier
 from ...inspection import Inside, ambiguity_of, bin_sums, binomial_interval, coverage_curve
 from ...text import text_of
 

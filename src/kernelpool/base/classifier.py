@@ -1,0 +1,449 @@
+"""What every classifier that gives probabilities, and every one that estimates densities, can
+do.
+"""
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ..arrays import (
+    Array,
+    device,
+    is_lazy,
+    is_numpy_array,
+    is_source,
+    logsumexp,
+    map_column,
+    namespace,
+    shares_of,
+    to_numpy,
+)
+from ..data.prepare import class_prior_for, labeled_source, query_rows
+from ..errors import KernelpoolError
+from ..inspection.describe import NotebookMixin
+from ..inspection.explanation import Explanation, Explanations, explain
+from ..rows import Block, Rows, as_rows
+from ..tables.columns import Columns
+
+Transform = Callable[..., Array]
+"""Makes an answer of the scores of some rows, (n, K)."""
+
+
+@dataclass(frozen=True)
+class RowFunction:
+    """What is asked of every row: a function of a block of rows, and its parameters."""
+
+    rows: Rows
+    """In the frame that the function expects."""
+    function: Callable[..., Array]
+    """`function(block, *params)` answers row for row."""
+    params: tuple[Any, ...] = ()
+
+    def then(self, transform: Transform, *params: Any) -> "RowFunction":
+        """The same, with `transform(answer, *params)` made of what it answers."""
+        return RowFunction(self.rows, _followed, (self.function, self.params, transform, params))
+
+    def __call__(self) -> Array:
+        return self.rows.each(self.function, *self.params)
+
+
+def _followed(
+    block: Block,
+    function: Callable[..., Array],
+    params: tuple[Any, ...],
+    transform: Transform,
+    more: tuple[Any, ...],
+) -> Array:
+    return transform(function(block, *params), *more)
+
+
+def _n_right(block: Block, function: Callable[..., Array], *params: Any) -> np.ndarray:
+    """Weight of the rows whose code is answered, and of all that have one, (2,)."""
+    codes, answer = np.asarray(block.y), np.asarray(function(block, *params))
+    weight = np.where(
+        codes == -1, 0.0, 1.0 if block.weight is None else np.asarray(block.weight, np.float64)
+    )
+    return np.array([weight @ (answer == codes), weight.sum()])
+
+
+class Estimator(NotebookMixin, BaseEstimator):  # type: ignore[misc]
+    """The fitted state of an estimator is one frozen record, `_fitted`, that `fit` sets whole at
+    its end.
+
+    A public attribute ``name_`` is the field ``name`` of the record; where that is None, there is
+    no such attribute. The number and the names of the features are those of the record's `columns`.
+    A fit that fails or is interrupted before its end leaves the estimator as it was.
+    """
+
+    _fitted: Any
+
+    def __getattr__(self, name: str) -> Any:
+        record = self.__dict__.get("_fitted")
+        if record is not None and name.endswith("_") and not name.startswith("_"):
+            value: Any = None
+            if name == "n_features_in_":
+                value = len(record.columns)
+            elif name == "feature_names_in_":
+                names = record.columns.names
+                value = None if names is None else np.array(names, dtype=object)
+            elif name[:-1] in record.__dataclass_fields__:
+                value = getattr(record, name[:-1])
+            if value is not None:
+                return value
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fitted" in self.__dict__
+
+    def _with_columns(self, columns: Columns) -> Self:
+        """A copy of the fitted estimator for the same rows in another form, such as codes."""
+        other = copy(self)
+        other._fitted = replace(self._fitted, columns=columns)
+        return other
+
+
+class ProbabilityClassifier(ClassifierMixin, Estimator):
+    """Labels and probabilities from scores, one a row and class; of equal scores the first class is
+    predicted.
+
+    `_scores(rows)` of a subclass computes the scores of a block of rows: logarithms of
+    probabilities, up to a constant of the row. A subclass for rows in memory overrides
+    `_map_scores` instead.
+    """
+
+    classes_: np.ndarray
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # `categorical` would make scikit-learn's checks round X to a few whole numbers
+        tags.input_tags.allow_nan = tags.input_tags.string = True
+        return tags
+
+    def _scores(self, rows: Rows) -> RowFunction:
+        raise NotImplementedError
+
+    def _rows(self, X: Any) -> Rows:
+        """Checked rows."""
+        check_is_fitted(self)
+        return query_rows(self, X)
+
+    def _map_scores(self, X: Any, transform: Transform) -> Array:
+        """What `transform` makes of the scores of every row."""
+        return self._scores(self._rows(X)).then(transform)()
+
+    def _log_proba(self, x: np.ndarray) -> np.ndarray:
+        """log P(C_k|x) of encoded rows in memory, (n, K), which are not checked."""
+        return np.asarray(self._scores(as_rows(x)).then(log_softmax)())
+
+    def predict(self, X: Any) -> Any:
+        """Most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NumPy, pandas, torch and other array-API arrays, or Dask arrays.
+
+        Returns
+        -------
+        y : array of shape (n_samples,)
+            Labels, in the array library of `X` where it can hold them.
+        """
+        return self._labels(self._map_scores(X, argmax_class))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy: the share of rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or a source of batches
+            Rows; a path, a data set of pyarrow or batches as in `fit`, which are read once.
+        y : array-like of shape (n_samples,), or str
+            Their classes; the name of their column where X is a source. Rows without one do not
+            count.
+        sample_weight : array-like of shape (n_samples,), or str, default=None
+            How often each row counts.
+
+        Returns
+        -------
+        accuracy : float
+            In [0, 1].
+        """
+        if not is_source(X, y):
+            return float(super().score(X, y, sample_weight))
+        check_is_fitted(self)
+        found = self._scores(labeled_source(self, X, y, sample_weight)).then(argmax_class)
+        right, total = found.rows.total(_n_right, found.function, *found.params)
+        if not total > 0:
+            raise KernelpoolError("X has no rows with a label: there is nothing to score.")
+        return float(right / total)
+
+    def predict_proba(self, X: Any) -> Any:
+        """P(C_k|x), class priors included.
+
+        A row far from all that was seen still gets probabilities that sum to one: where there is a
+        `score_samples`, it tells how far.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probability : array of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        return self._map_scores(X, softmax)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of `predict_proba`.
+
+        From densities and log-odds it is exact even where the probability itself would round to
+        zero.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_probability : array of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        return self._map_scores(X, log_softmax)
+
+    def explain(
+        self, X: Any, *, against: Any = None, random_state: Any = 0
+    ) -> Explanation | Explanations:
+        r"""Why rows get their classes: the part of each feature in the log-odds, and the kernels.
+
+        The log-odds of the most probable class against the next are the sum of those of the class
+        prior and of one part for each feature, its Shapley value where features that are left out
+        are missing cells. Up to ten features this is exact; beyond, the mean over random orders of
+        the features, with its standard error.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or (n_features,)
+            Rows, or one row. Missing cells have no part.
+        against : label, default=None
+            The class to compare with; None takes the most probable of the others.
+        random_state : int, RandomState instance or None, default=0
+            Seed of the orders.
+
+        Returns
+        -------
+        explanation : Explanation, or Explanations
+            One for one row, a list for rows; both print as sentences and bar charts.
+
+        Examples
+        --------
+        >>> from kernelpool import SharedKernelClassifier
+        >>> model = SharedKernelClassifier.from_parameters(
+        ...     means=[[0.0, 0.0], [2.0, 0.0]],
+        ...     covariances=[1.0, 1.0],
+        ...     mixing=[[1, 0], [0, 1]],
+        ...     class_prior=[0.5, 0.5],
+        ...     classes=["a", "b"],
+        ... )
+        >>> print(model.explain([2.0, 1.0]))
+        b (88.1 %) rather than a (11.9 %): log-odds +2.00
+          before any feature    +0.00
+          feature 0 = 2         +2.00  ++++++++++++++++++++++++
+          feature 1 = 1         +0.00                            0 expected
+          kernel 1 (b 100 %): 88.1 %; kernel 0 (a 100 %): 11.9 %
+        """
+        one = not hasattr(X, "columns") and np.ndim(X) == 1
+        found = explain(self, X, against=against, random_state=random_state)
+        return found[0] if one else found
+
+    def _labels(self, codes: Array) -> Any:
+        if is_lazy(codes) or is_numpy_array(codes) or self.classes_.dtype.kind not in "biuf":
+            return map_column(
+                codes if is_lazy(codes) else to_numpy(codes),
+                self.classes_.take,
+                dtype=self.classes_.dtype,
+            )
+        xp = namespace(codes)
+        return xp.take(xp.asarray(self.classes_, device=device(codes)), codes, axis=0)
+
+
+def argmax_class(scores: Array) -> Array:
+    """Code of the class with the highest score, (n,)."""
+    return namespace(scores).argmax(scores, axis=1)
+
+
+def softmax(scores: Array) -> Array:
+    """Probabilities from their logarithms up to a constant of the row, (n, K)."""
+    return shares_of(scores, axis=1)
+
+
+def log_softmax(scores: Array) -> Array:
+    """The constant taken off, (n, K): exact where the probability itself would round to zero."""
+    # far rows: -1e17 + log 2 would lose the log 2
+    scores = scores - namespace(scores).max(scores, axis=1, keepdims=True)
+    return scores - logsumexp(scores, axis=1)[:, None]
+
+
+class DensityClassifier(ProbabilityClassifier):
+    """Labels, probabilities and densities from log p(x|C_k).
+
+    In a subclass `_density(rows)` computes the log-density of each class, `_posterior(rows)` the
+    responsibilities of the kernels, and `_sample_rows` draws rows of given classes.
+    """
+
+    class_prior_: np.ndarray
+
+    def _density(self, rows: Rows) -> RowFunction:
+        raise NotImplementedError
+
+    def _posterior(self, rows: Rows) -> RowFunction:
+        raise NotImplementedError
+
+    def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        raise NotImplementedError
+
+    def _joint(self, rows: Rows) -> RowFunction:
+        """log P(C_k) p(x|C_k)."""
+        with np.errstate(divide="ignore"):
+            log_prior = np.log(self.class_prior_)
+        return self._density(rows).then(_log_joint, log_prior)
+
+    def _scores(self, rows: Rows) -> RowFunction:
+        return self._joint(rows)
+
+    def _evidence(self, rows: Rows) -> RowFunction:
+        return self._joint(rows).then(evidence)
+
+    def log_density(self, X: Any) -> Any:
+        """log p(x|C_k) of every class (Titsias & Likas 2001, (2)).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_density : array of shape (n_samples, n_classes)
+            In the order of `classes_` and in the units of the data.
+        """
+        return self._density(self._rows(X))()
+
+    def score_samples(self, X: Any) -> Any:
+        """log p(x), the classes summed out: low where a row is unlike anything seen.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_density : array of shape (n_samples,)
+            In the units of the data; minus infinity where no kernel reaches.
+        """
+        return self._evidence(self._rows(X))()
+
+    def kernel_posterior(self, X: Any) -> Any:
+        """P(j|x): how much each kernel has to do with each row, the class summed out.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        posterior : array of shape (n_samples, n_kernels)
+            Rows sum to one; kernels in the order of the fitted attributes, those of an average
+            network by network. A row that no kernel reaches belongs to the nearest one.
+        """
+        return self._posterior(self._rows(X))()
+
+    def with_class_prior(self, class_prior: Any) -> Self:
+        """The same model where classes have other frequencies; nothing is trained again.
+
+        Class densities are as true for other frequencies as for those of the training rows, so that
+        only P(C_k) changes.
+
+        Parameters
+        ----------
+        class_prior : "balanced", dict of label to float, or array-like of shape (n_classes,)
+            The frequencies: all alike; by label, where classes that are not named keep their
+            proportions in what is left; or in the order of `classes_`.
+
+        Returns
+        -------
+        model : classifier
+            A copy that shares its parameters with this one.
+
+        See Also
+        --------
+        kernelpool.inspection.estimate_class_prior : Frequencies from rows without labels.
+
+        Examples
+        --------
+        >>> from kernelpool import SharedKernelClassifier
+        >>> model = SharedKernelClassifier.from_parameters(
+        ...     means=[[0.0], [4.0]],
+        ...     covariances=[1.0, 1.0],
+        ...     mixing=[[1, 0], [0, 1]],
+        ...     class_prior=[0.99, 0.01],
+        ...     classes=["a", "b"],
+        ... )
+        >>> print(model.with_class_prior("balanced").predict_proba([[2.0]]).round(2))
+        [[0.5 0.5]]
+        """
+        check_is_fitted(self)
+        other = copy(self)
+        other._set_class_prior(class_prior_for(class_prior, self.classes_, self.class_prior_))
+        return other
+
+    def _set_class_prior(self, class_prior: np.ndarray) -> None:
+        self._fitted = replace(self._fitted, class_prior=class_prior)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Draw rows and their classes from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many rows.
+        random_state : int, RandomState instance or None, default=None
+            Seed; None uses the estimator's own `random_state`.
+
+        Returns
+        -------
+        X : ndarray or data frame of shape (n_samples, n_features)
+            Rows, a data frame where the model was fitted to one; categories as text, or of the type
+            that they had in it. In columns of a data frame that held whole numbers alone, whole
+            numbers within their range.
+        y : ndarray of shape (n_samples,)
+            Their classes.
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(f"n_samples must be at least 1; got {n_samples}.")
+        rng = check_random_state(self.random_state if random_state is None else random_state)
+        prior = np.asarray(self.class_prior_)
+        codes = rng.choice(len(self.classes_), size=n_samples, p=prior / prior.sum())
+        x = self.columns_.rounded(self._sample_rows(codes, rng))
+        return self.columns_.decode(x), self.classes_[codes]
+
+
+def _log_joint(log_density: Array, log_prior: Array) -> Array:
+    """Titsias & Likas 2001, (1), up to a constant of the row: log P(C_k) p(x|C_k), (n, K)."""
+    return log_density + log_prior
+
+
+def evidence(log_joint: Array) -> Array:
+    """log p(x), (n,)."""
+    return logsumexp(log_joint, axis=1)

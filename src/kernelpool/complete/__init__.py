@@ -1,0 +1,1 @@
+"""Complete numbers for the networks that need them."""

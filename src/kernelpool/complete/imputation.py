@@ -1,0 +1,109 @@
+r"""Imputations of missing cells from one small mixture, for the networks that take complete numbers
+alone.
+
+.. math:: x_h \sim \sum_j P(j \mid x_o)\, p(x_h \mid x_o, j)
+
+with :math:`x_o` the known cells of a row and :math:`x_h` the missing ones. All rows share the
+points of one low-discrepancy sequence, a coordinate for the kernel and one for each feature, so
+that the imputations of a row depend on the row alone. The one copy on which a network is trained
+takes points that are made from the content of each row instead: shared points would give all rows
+the same quantile.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from ..data.prepare import surveyed
+from ..mixtures.fit import ClassDensities, Settings, fit_shared_kernel
+from ..rows import as_rows
+from ..rows.sample import content_key, sample_rows
+from ..tables.columns import Columns
+
+N_DRAWS = 8
+"""Imputations of a row, over which predictions are averaged."""
+
+MOST_ROWS, ROWS_A_FEATURE, MOST_KERNELS, MOST_FULL = 1000, 20, 6, 40
+"""Rows that the mixture is fitted to, about; rows for each feature that a kernel needs; most
+kernels; and numbers up to which they have full covariances.
+"""
+
+
+@dataclass(frozen=True)
+class ImputationMixture(ClassDensities):
+    """A fitted mixture over encoded rows, of which the class is summed out."""
+
+    levels: tuple[int, ...]
+    """`Columns.levels` of the rows."""
+
+    @classmethod
+    def of(cls, mixture: ClassDensities, levels: tuple[int, ...]) -> "ImputationMixture":
+        """The densities of a mixture over rows with these levels."""
+        names = ClassDensities.__dataclass_fields__
+        return cls(**{name: getattr(mixture, name) for name in names}, levels=levels)
+
+    def draw(self, x: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+        """Encoded rows (n, d) whose missing cells are drawn by numbers in (0, 1), (n, 1 + d)."""
+        return self.imputed(x, self.levels, drawn=(uniform[:, 0], ndtri(uniform[:, 1:])))
+
+
+def imputation_mixture(
+    x: np.ndarray, weight: np.ndarray | None, columns: Columns, seed: int = 0
+) -> ImputationMixture:
+    """A small mixture of encoded rows, whose cells may be missing; it takes no labels."""
+    sample, one = as_rows(x, np.zeros(len(x), int), weight), np.arange(1)
+    if len(x) > MOST_ROWS:
+        ((chosen, weights),) = sample_rows(sample, 1, seed, MOST_ROWS)
+        sample = as_rows(chosen, np.zeros(len(chosen), int), weights)
+        x = chosen
+    data = surveyed(sample, one, columns)
+    n_numbers = sum(not n for n in columns.levels)
+    family = "diag" if not n_numbers else "full" if n_numbers <= MOST_FULL else "tied"
+    scale = np.sqrt(np.where(data.variance > 0, data.variance, 1.0))
+    n_distinct = len(np.unique(content_key((x - data.mean) / scale, 0)))
+    n_kernels = int(np.clip(n_distinct // (ROWS_A_FEATURE * x.shape[1]), 1, MOST_KERNELS))
+    fitted, *_ = fit_shared_kernel(
+        data,
+        Settings(
+            n_kernels,
+            family,
+            covariance_floor=1e-3,
+            kernel_prior="conjugate",
+            max_iter=50,
+            tol=1e-3,
+            seed=seed,
+        ),
+    )
+    return ImputationMixture.of(fitted, columns.levels)
+
+
+def imputations(mixture: ImputationMixture, x: np.ndarray, n_draws: int = N_DRAWS) -> np.ndarray:
+    """Rows with their missing cells drawn, (n_draws, n, d): a function of each row alone."""
+    n, d = x.shape
+    points = np.clip(_sequence(n_draws, 1 + d), 1e-6, 1 - 1e-6)
+    drawn = mixture.draw(np.tile(x, (n_draws, 1)), np.repeat(points, n, axis=0))
+    return drawn.reshape(n_draws, n, d)
+
+
+def _sequence(n: int, d: int) -> np.ndarray:
+    """Points in the unit cube, (n, d): Sobol's sequence, scrambled."""
+    if d > qmc.Sobol.MAXDIM:
+        return np.random.default_rng(0).random((n, d))
+    return np.asarray(qmc.Sobol(d, rng=0).random(n))
+
+
+def imputed(mixture: ImputationMixture, x: np.ndarray) -> np.ndarray:
+    """One copy of the rows with their missing cells drawn, (n, d): equal rows are drawn alike, in
+    any order.
+    """
+    incomplete = np.isnan(x).any(axis=1)
+    if not incomplete.any():
+        return x
+    some, out = x[incomplete], x.copy()
+    _, _, frame = mixture.in_frame(mixture.levels)
+    key = content_key(frame.inside(some), 0)[:, None] * 2.0**20
+    uniform = np.column_stack([content_key(key, i) for i in range(1 + x.shape[1])])
+    out[incomplete] = mixture.draw(some, uniform)
+    return out

@@ -1,0 +1,190 @@
+"""Classifiers around a classifier: what it predicts for rows that it was not fitted to."""
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Bunch, column_or_1d, get_tags, indexable
+from sklearn.utils._metadata_requests import _routing_enabled
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import (
+    _check_method_params,
+    has_fit_parameter,
+)
+
+from ..arrays import is_source, safe_log, to_numpy
+from ..data.cross_fit import cross_fit
+from ..data.folds import folds_of
+from ..data.prepare import check_in_memory, distinct_labels, given_weights, with_two_classes
+from ..errors import KernelpoolError, warn
+from ..inspection.describe import NotebookMixin, innermost, is_fitted_estimator, log_density
+from ..pool.classifier import PooledClassifier
+from ..tables.columns import Columns
+
+
+class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """The base of classifiers that wrap another one, `estimator`, and hold rows out by `cv`."""
+
+    estimator: Any
+    cv: Any
+
+    @property
+    def _inner(self) -> Any:
+        """The fitted classifier, or the first of several."""
+        raise NotImplementedError
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels of the classes."""
+        return np.asarray(self._inner.classes_)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features, where the classifier has it."""
+        return int(self._inner.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features, where the classifier has them."""
+        return np.asarray(self._inner.feature_names_in_)
+
+    @property
+    def columns_(self) -> Columns:
+        """Columns of the table, where the classifier has them."""
+        columns: Columns = self._inner.columns_
+        return columns
+
+    def _is_prefit(self) -> bool:
+        """Whether the classifier is taken as it is."""
+        return self.cv is None and is_fitted_estimator(self.estimator)
+
+    @property
+    def _fits_once(self) -> bool:
+        """Whether held-out predictions take no further fits: the first classifier of `_held_out` is
+        then final.
+        """
+        return self._is_prefit() or (
+            self.cv is None and isinstance(self.estimator, PooledClassifier)
+        )
+
+    def _held_out(
+        self, X: Any, y: Any, weight: np.ndarray, routed: Bunch, density: str | None
+    ) -> tuple[list[Any], np.ndarray, np.ndarray, np.ndarray]:
+        """Predictions for rows by classifiers that were not fitted to them.
+
+        Returns the classifiers; for each row the one that it was held out from, (n,), -1 for none;
+        P(C_k|x), (n, K); and what the method `density` returns, (n, K) or (n, 1); (n, 0) for None.
+        """
+        if self._is_prefit():
+            values = _predictions(self.estimator, X, density)
+            models, fold = [self.estimator], np.zeros(len(y), int)
+        elif self._fits_once:
+            pool = clone(self.estimator).fit(X, y, **routed.fit)
+            models, values = [pool], _predictions_of_pool(pool, density)
+            fold = np.where(np.isfinite(values).all(axis=1), 0, -1)
+        else:
+            models, fold, values = self._cross_fitted(X, y, weight, routed, density)
+        if not weight[fold >= 0].sum() > 0:
+            raise KernelpoolError(
+                "sample_weight is zero for every held-out row; at least one must be positive."
+            )
+        n_classes = len(models[0].classes_)
+        return models, fold, values[:, :n_classes], values[:, n_classes:]
+
+    def _cross_fitted(
+        self, X: Any, y: np.ndarray, weight: np.ndarray, routed: Bunch, density: str | None
+    ) -> tuple[list[Any], np.ndarray, np.ndarray]:
+        def fit(train: tuple[Any, ...], held_out: tuple[Any, ...]) -> tuple[Any, np.ndarray]:
+            labels = self._distinct_labels(held_out[1])
+            unseen = np.setdiff1d(labels, self._distinct_labels(train[1]))
+            if len(unseen):
+                raise KernelpoolError(
+                    f"Every class needs rows in training; those of class {unseen.tolist()[0]!r} "
+                    f"are "
+                    "all held out at once. Pass another cv, or drop the class."
+                )
+            fit_params = _check_method_params(X, routed.fit, indices=train[2])
+            model = clone(self.estimator).fit(*train[:2], **fit_params)
+            return model, _predictions(model, held_out[0], density)
+
+        if min(np.shape(X)) == 0:  # the message is that of the classifier
+            clone(self.estimator).fit(X, y)
+        fold = folds_of(self.cv, X, y, weight, split_params=routed.split)
+        models, values = cross_fit(fit, (X, y, np.arange(len(y))), fold)
+        return models, fold, values
+
+    def _distinct_labels(self, y: np.ndarray) -> np.ndarray:
+        """Those of rows that have one, for the classifier inside."""
+        return distinct_labels(y, getattr(innermost(self.estimator), "unlabeled", None))
+
+    def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Rows, labels and weights that can be held out."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        if is_source(X, y):
+            check_in_memory(self, X, y)
+        X, y = indexable(X, column_or_1d(y, warn=True))
+        classes = self._distinct_labels(y)
+        if not self._is_prefit():
+            with_two_classes(classes)
+        return X, y, given_weights(y, sample_weight).astype(np.float64)
+
+    def _routed(self, sample_weight: Any, fit_params: dict[str, Any]) -> Bunch:
+        """Which of the parameters of `fit` go to the classifier, and which to the splitter."""
+        if _routing_enabled():
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+            return Bunch(
+                fit=routed.estimator.fit, split=routed.get("splitter", Bunch(split={})).split
+            )
+        given = dict(fit_params)
+        if sample_weight is not None:
+            if has_fit_parameter(self.estimator, "sample_weight"):
+                given["sample_weight"] = sample_weight
+            elif not self._is_prefit() and not isinstance(self.estimator, FrozenEstimator):
+                warn(
+                    f"{type(self.estimator).__name__}.fit takes no sample_weight: the weights "
+                    f"count "
+                    "for held-out rows alone.",
+                    UserWarning,
+                )
+        return Bunch(fit=given, split={})
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Where `sample_weight` and other parameters go: see scikit-learn's guide to metadata
+        routing.
+        """
+        router = MetadataRouter(owner=self).add_self_request(self)
+        fits = MethodMapping().add(caller="fit", callee="fit")
+        router.add(estimator=self.estimator, method_mapping=fits)
+        if hasattr(self.cv, "split"):
+            splits = MethodMapping().add(caller="fit", callee="split")
+            router.add(splitter=self.cv, method_mapping=splits)
+        return router
+
+    def __sklearn_tags__(self) -> Any:
+        tags, wrapped = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.input_tags, tags.classifier_tags = wrapped.input_tags, wrapped.classifier_tags
+        return tags
+
+
+def _predictions(model: Any, X: Any, density: str | None) -> np.ndarray:
+    """P(C_k|x), then densities, side by side."""
+    proba = to_numpy(model.predict_proba(X))
+    if density is None:
+        return np.asarray(proba, np.float64)
+    values = log_density(model, X) if density == "log_density" else model.score_samples(X)
+    return np.column_stack([proba, to_numpy(values)])
+
+
+def _predictions_of_pool(pool: PooledClassifier, density: str | None) -> np.ndarray:
+    """The same for the training rows of a pool, from its own folds."""
+    if density is None or not hasattr(pool, density):
+        return pool.held_out_proba_
+    values: Any = pool.held_out_log_density_
+    if density == "score_samples":
+        values = logsumexp(values + safe_log(pool.class_prior_), axis=1)
+    return np.column_stack([pool.held_out_proba_, values])

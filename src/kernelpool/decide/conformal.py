@@ -1,0 +1,382 @@
+r"""Prediction sets that contain the true class with a given probability, and are empty for rows
+unlike all of the classes.
+
+V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World", Springer 2005:
+p-values from ranks, and the conditional version, one class at a time. V. Vovk, "Cross-conformal
+predictors", Annals of Mathematics and Artificial Intelligence 74, 2015; R. F. Barber, E. J. Candes,
+A. Ramdas and R. J. Tibshirani, "Predictive inference with the jackknife+", Annals of Statistics
+49(1), 2021: no rows are lost to calibration.
+
+.. math::
+
+    p_k(x) = \frac{1 + \sum_f \#\{i \in f: s_f(x_i, y_i) \le s_f(x, k)\}}{1 + n}, \qquad
+    \text{set}(x) = \{k: p_k(x) > \text{error}\}
+
+====================  =======================================================================================
+:math:`s_f(x, k)`     how well class k conforms to row x, by the classifier that has not seen fold f
+:math:`P(C_k|x)`      as such a score: the smallest sets
+log p(x|C_k)          as such a score: a row that is like none of the classes gets the empty set
+====================  =======================================================================================
+
+Departures: both scores are used at once. A class is in the set if neither excludes it, each at its
+share of the error, so that the error holds by the union bound. The most probable class is then
+excluded by its density alone, which can only lower the error: where the classifier errs less often
+than the error allows, probabilities alone would leave ambiguous rows with no class at all, and an
+empty set is to mean that a row is unlike all of the classes.
+"""
+
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..arrays import to_numpy
+from ..data.prepare import class_codes
+from ..errors import KernelpoolError, warn
+from ..inspection.describe import Description, describe, innermost, log_density
+from ..text import plural
+from .base import MetaClassifier
+
+SCORES = ("auto", "probability", "density", "both")
+
+NOVELTY_SHARE = 0.1
+"""Share of the error that is spent on the density where both scores are used."""
+
+
+class ConformalClassifier(MetaClassifier):
+    r"""A classifier that predicts sets of classes, which contain the true one with a given
+    probability.
+
+    Of rows like those of the fit, at most the share `error` has a true class outside its set,
+    whatever the classifier and the distribution of the rows. An ambiguous row gets several classes,
+    or the most probable one where that is enough. A row unlike all of the classes gets none: its
+    density is too low for each of them.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With `predict_proba`, and for scores of density `log_density`. Where `cv` is None, one that
+        is fitted is not fitted again, and the rows of `fit` calibrate it: they must be others than
+        it was fitted to. One that is not fitted is fitted to the same rows, in folds: pass
+        ``clone(estimator)`` for that.
+    error : float, default=0.1
+        How often the true class may be missing. `predict_set` takes others.
+    per_class : bool, default=False
+        Whether the error holds within each class, and so also where class frequencies change
+        (class-conditional conformal prediction). Rare classes need at least 1 / error - 1 rows, or
+        they are in every set.
+    conformity : {"auto", "probability", "density", "both"}, default="auto"
+        The conformity score of a class for a row. "both" spends a tenth of the error on the
+        density, so that rows unlike all of the classes get the empty set; by "probability" alone
+        ambiguous rows may get it too. "auto" is "both" where the classifier has densities.
+    cv : int, cross-validation generator, iterable or None, default=None
+        Which rows calibrate, each by a classifier that was fitted without it: None or an int for so
+        many stratified folds (5), in which equal rows stay together; or a splitter that holds each
+        row out at most once. A `PooledClassifier` has folds of its own.
+
+    Attributes
+    ----------
+    estimators_ : list of classifiers
+        One for each fold; one in all where it was fitted before, and for a pool.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    calibration_probability_, calibration_density_ : ndarray of shape (n_calibration,)
+        Scores of the calibration rows for their own classes; density is NaN where it is not used.
+    calibration_codes_, calibration_folds_ : ndarray of shape (n_calibration,)
+        Their classes, as positions in `classes_`, and the classifier that each was held out from.
+    calibration_weights_ : ndarray of shape (n_calibration,)
+        Their weights.
+    n_features_in_ : int
+        Number of features, where the classifier has it.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X had them.
+
+    See Also
+    --------
+    RejectClassifier : One label or a refusal.
+
+    Notes
+    -----
+    The error is exact where the classifier was fitted before, or `cv` is a single split. With folds
+    the true class is missing with a probability of at most 2 error (Barber et al. 2021), and in
+    practice of about error or less.
+
+    Examples
+    --------
+    >>> from kernelpool import ConformalClassifier, SharedKernelClassifier
+    >>> from kernelpool.datasets import make_clouds
+    >>> X, y = make_clouds(random_state=0)
+    >>> model = ConformalClassifier(SharedKernelClassifier.prbf(12, random_state=0), error=0.05).fit(X, y)
+    >>> model.predict_set([[0.0, 0.0], [0.0, 1.5], [50.0, 50.0]])
+    array([[ True, False],
+           [ True,  True],
+           [False, False]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "predict_proba"])],
+        "error": [Interval(Real, 0, 1, closed="neither")],
+        "per_class": ["boolean"],
+        "conformity": [StrOptions(set(SCORES))],
+        "cv": ["cv_object"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        error: float = 0.1,
+        per_class: bool = False,
+        conformity: str = "auto",
+        cv: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.error = error
+        self.per_class = per_class
+        self.conformity = conformity
+        self.cv = cv
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+        """Fit the classifiers and score the calibration rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, for calibration and, where their `fit` takes weights, for the
+            classifiers.
+        **fit_params : dict
+            Passed to `fit` of the classifier, and of the splitter, by scikit-learn's metadata
+            routing.
+
+        Returns
+        -------
+        self : ConformalClassifier
+            The fitted estimator.
+        """
+        has_density = hasattr(innermost(self.estimator), "log_density")
+        if self.conformity in ("density", "both") and not has_density:
+            raise KernelpoolError(
+                f"conformity={self.conformity!r} needs a classifier with log_density, such as "
+                f"SharedKernelClassifier; {type(self.estimator).__name__} has none. Use "
+                "conformity='probability'."
+            )
+        routed = self._routed(sample_weight, fit_params)
+        X, y, weight = self._check_rows(X, y, sample_weight)
+        models, fold, proba, density = self._held_out(
+            X, y, weight, routed, "log_density" if has_density else None
+        )
+        classes = np.asarray(models[0].classes_)
+        rows = np.flatnonzero(fold >= 0)
+        codes = class_codes(y[rows], classes, None)
+        self._calibrate(
+            models,
+            codes,
+            proba[rows, codes],
+            density[rows, codes] if density.shape[1] else None,
+            fold[rows],
+            weight[rows],
+        )
+        return self
+
+    @classmethod
+    def from_scores(
+        cls,
+        estimator: Any,
+        codes: np.ndarray,
+        probability: np.ndarray,
+        density: np.ndarray | None = None,
+        **params: Any,
+    ) -> Self:
+        """A fitted classifier with stored scores of rows that it was not fitted to.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted.
+        codes : ndarray of int of shape (n_calibration,)
+            Classes of the calibration rows, as positions in `classes_`.
+        probability, density : ndarray of shape (n_calibration,)
+            P(C_y|x) and log p(x|C_y) of each row for its own class; density may be None.
+        **params : dict
+            Parameters of the constructor.
+
+        Returns
+        -------
+        model : ConformalClassifier
+            Fitted.
+        """
+        model = cls(estimator, **params)
+        model._calibrate(
+            [estimator], codes, probability, density, np.zeros(len(codes), int), np.ones(len(codes))
+        )
+        return model
+
+    def _calibrate(
+        self,
+        models: list[Any],
+        codes: np.ndarray,
+        probability: np.ndarray,
+        density: np.ndarray | None,
+        folds: np.ndarray,
+        weights: np.ndarray,
+    ) -> None:
+        self.estimators_, self.calibration_weights_ = models, weights
+        self.calibration_codes_, self.calibration_folds_ = codes, folds
+        self.calibration_probability_ = probability
+        self.calibration_density_ = np.full(len(codes), np.nan) if density is None else density
+        self._warn_if_too_few()
+
+    def _warn_if_too_few(self) -> None:
+        counts = np.bincount(
+            self.calibration_codes_, self.calibration_weights_, minlength=len(self.classes_)
+        )
+        fewest = counts.min() if self.per_class else counts.sum()
+        if (fewest + 1) * self.error < 1:
+            which = (
+                f"class {self.classes_.tolist()[int(counts.argmin())]!r} has"
+                if self.per_class
+                else "there are"
+            )
+            warn(
+                f"error={self.error} needs {int(np.ceil(1 / self.error)) - 1} calibration rows; "
+                f"{which} {fewest:.0f}, so that "
+                f"{'it is' if self.per_class else 'every class is'} in every set. Raise error, or "
+                f"pass more rows.",
+                UserWarning,
+            )
+
+    @property
+    def _inner(self) -> Any:
+        return self.estimators_[0]
+
+    # -- sets --------------------------------------------------------------------------------------
+
+    def p_values(self, X: Any) -> np.ndarray:
+        """p-values of all classes: how unusual each row would be as one of that class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        p_value : ndarray of shape (n_samples, n_classes)
+            A class is in the set where it exceeds the error.
+        """
+        check_is_fitted(self)
+        weights = self._score_weights()
+        p_values = {name: self._ranked(X, name) / share for name, share in weights.items()}
+        if len(p_values) > 1:
+            likely = np.argmax(self.predict_proba(X), axis=1)
+            p_values["probability"][np.arange(len(likely)), likely] = 1.0
+        return np.minimum(np.minimum.reduce(list(p_values.values())), 1.0)
+
+    def _score_weights(self) -> dict[str, float]:
+        """The scores in use and the share of the error that each may spend."""
+        kind = self.conformity
+        if kind == "auto":
+            kind = "both" if np.isfinite(self.calibration_density_).any() else "probability"
+        if kind == "both":
+            return {"probability": 1 - NOVELTY_SHARE, "density": NOVELTY_SHARE}
+        return {kind: 1.0}
+
+    def _ranked(self, X: Any, name: str) -> np.ndarray:
+        """p-values from one score, (n, K)."""
+        by_probability = name == "probability"
+        calibration = self.calibration_probability_ if by_probability else self.calibration_density_
+        calibration = np.where(np.isnan(calibration), -np.inf, calibration)
+        below: Any = 0.0
+        for f, model in enumerate(self.estimators_):
+            score = to_numpy(model.predict_proba(X)) if by_probability else log_density(model, X)
+            below = below + self._weight_up_to(score, calibration, self.calibration_folds_ == f)
+        highest = np.full((1, len(self.classes_)), np.inf)
+        total = self._weight_up_to(highest, calibration, np.ones(len(calibration), bool))
+        return np.asarray((below + 1) / (total + 1))
+
+    def _weight_up_to(
+        self, score: np.ndarray, calibration: np.ndarray, chosen: np.ndarray
+    ) -> np.ndarray:
+        """Weight of the chosen calibration rows whose score is at most each of `score`, (n, K)."""
+        out = np.empty(score.shape)
+        for k, column in enumerate(np.where(np.isnan(score), -np.inf, score).T):
+            counted = chosen & ((self.calibration_codes_ == k) | (not self.per_class))
+            level, weight = calibration[counted], self.calibration_weights_[counted]
+            order = np.argsort(level, kind="stable")
+            up_to = np.concatenate([[0.0], np.cumsum(weight[order])])
+            out[:, k] = up_to[np.searchsorted(level[order], column, side="right")]
+        return out
+
+    def predict_set(self, X: Any, error: float | None = None) -> np.ndarray:
+        """The set of classes of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        error : float, default=None
+            How often the true class may be missing; None takes the parameter.
+
+        Returns
+        -------
+        members : ndarray of bool of shape (n_samples, n_classes)
+            In the order of `classes_`; no class at all for a row unlike all of them.
+        """
+        wanted = self.error if error is None else error
+        if not 0 < wanted < 1:
+            raise KernelpoolError(f"error must lie between 0 and 1; got {wanted}.")
+        return np.asarray(self.p_values(X) > wanted)
+
+    # -- labels ------------------------------------------------------------------------------------
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities: the mean of the classifiers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probability : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        check_is_fitted(self)
+        return np.mean([to_numpy(model.predict_proba(X)) for model in self.estimators_], axis=0)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels.
+        """
+        likely = np.argmax(self.predict_proba(X), axis=1)
+        return np.asarray(self.classes_[likely])
+
+    def _describe(self) -> Description:
+        inside, n_models = describe(self.estimators_[0]), len(self.estimators_)
+        several = f"The first of {n_models}: " if n_models > 1 else ""
+        within = "within each class" if self.per_class else "over all rows"
+        return Description(
+            f"{several}{inside.sentence} Its sets lack the true class with a probability of "
+            f"{100 * self.error:g} %, {within}, by {plural(len(self.calibration_codes_), 'row')}.",
+            inside.pool,
+        )

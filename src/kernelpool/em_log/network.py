@@ -1,0 +1,224 @@
+r"""EM-Log and EM-Log-Link: an RBF network whose two layers are trained together.
+
+Ferreira & Figueiredo, "A global training algorithm for radial basis functions neural networks",
+equations (2)-(5), steps 1a-1f.
+
+.. math::
+
+    y = \sigma\Big(\sum_j \beta_j\, p(x \mid j) + \beta_0\Big), \qquad
+    \alpha_j \leftarrow \frac{|\beta_j|}{\sum_i |\beta_i|} \quad \text{(Link)}
+
+===================  ==============  ==========  ==========================================
+paper                here            shape       meaning
+===================  ==============  ==========  ==========================================
+:math:`\mu_j, C_j`   ``kernels``                 the hidden layer: one mixture of all rows
+:math:`\alpha_j`     ``mixing``      (M, 1)      mixing weights of that mixture
+:math:`\beta`        ``weight``      (M + 1, o)  output layer, the bias last
+:math:`X`            ``design``      (n, M + 1)  outputs of the kernels for each row
+===================  ==============  ==========  ==========================================
+
+The hidden layer is a shared-kernel network with one class, that of every row: its E- and M-step,
+(3) and (4), are those of `shared_kernel`. The output layer is one of `readout`.
+
+Deviations from the paper: :math:`\alpha = 1/N` at the start is a slip for 1/M. The output of a
+kernel is its density (the paper), a Gaussian of height one, or its posterior in the mixture; the
+first two are the same functions in other units, which only the link can tell apart. In either unit
+a column may be 1e-20 or 1e+20 everywhere, so columns are divided by their largest value and the
+weights keep their meaning through `log_unit`. More outputs than one: the link takes the sum of
+their absolute weights, of K classes their deviations from the mean class. EM does not see the
+labels and may come to serve them worse; `train` computes the loss of rows left out, stops when it
+no longer falls, and returns the best sweep.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ..arrays import safe_log
+from ..kernels import Kernel, NaturalParams
+from ..mixtures.network import Params, SharedKernel
+from ..rows import ArrayRows, Block
+from .readout import LeastSquares, Logistic, Readout
+
+ACTIVATIONS = ("density", "gaussian", "normalized")
+
+LARGEST = 300.0
+"""Largest exponent of a column: a row nearer to a kernel than any that it was trained on stays
+finite."""
+
+
+class Hidden:
+    """Turns rows into the columns of the output layer."""
+
+    def __init__(self, kernel: Kernel, activation: str, temperature: float = 1.0) -> None:
+        self.kernel, self.activation, self.temperature = kernel, activation, temperature
+
+    def log_activation(self, rows: ArrayRows, params: Params) -> np.ndarray:
+        """log p(x|j), or log P(j|x), (n, M), at the temperature: kernels wider by its square
+        root.
+        """
+        natural_params = self.kernel.natural_params(params.kernels, rows.eps)
+        log_density = np.asarray(rows.each(self._log_density, natural_params)) / self.temperature
+        if self.activation != "normalized":
+            return log_density
+        log_joint = log_density + safe_log(params.mixing[:, 0]) / self.temperature
+        return np.asarray(log_joint - logsumexp(log_joint, axis=1, keepdims=True))
+
+    def _log_density(self, block: Block, natural_params: NaturalParams) -> Any:
+        return self.kernel.log_density(natural_params, block.x).T
+
+    def columns(self, rows: ArrayRows, params: Params, log_scale: np.ndarray) -> np.ndarray:
+        """The activations divided by exp(log_scale), (n, M)."""
+        return _columns(self.log_activation(rows, params), log_scale)
+
+    def layer(self, rows: ArrayRows, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`design`, `log_scale` and `log_unit` at `params`: the columns are scaled to a largest
+        value of one over rows of positive weight.
+        """
+        log_activation = self.log_activation(rows, params)
+        log_scale = log_unit = np.zeros(log_activation.shape[1])
+        if self.activation != "normalized":
+            present = slice(None) if rows.weight is None else rows.weight > 0
+            log_scale = log_unit = log_activation[present].max(axis=0)
+        if self.activation == "gaussian":
+            log_unit = log_scale - self.kernel.log_peak(params.kernels) / self.temperature
+        columns = _columns(log_activation, log_scale)
+        return np.hstack([columns, np.ones((len(columns), 1))]), log_scale, log_unit
+
+
+def _columns(log_activation: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
+    return np.exp(np.minimum(log_activation - log_scale, LARGEST))
+
+
+@dataclass(frozen=True)
+class RBFParams:
+    """Both layers."""
+
+    hidden: Params
+    design: np.ndarray
+    """The activations, scaled, and last the bias, (n, M + 1)."""
+    log_scale: np.ndarray
+    """log of what each column is divided by, (M,)."""
+    log_unit: np.ndarray
+    """log of the scaled column's one in the units of the activation: true weight = weight /
+    exp(log_unit), (M,)."""
+    readout: Readout
+
+
+class EMLog:
+    """Steps 1a-1f; `link` is step 1f, `once` makes step 1e one undamped step as printed."""
+
+    def __init__(
+        self,
+        mixture: SharedKernel,
+        hidden: Hidden,
+        output: Logistic | LeastSquares,
+        *,
+        link: bool,
+        once: bool,
+    ) -> None:
+        self.mixture, self.hidden, self.output = mixture, hidden, output
+        self.link, self.once = link, once
+
+    def sweep(
+        self, rows: ArrayRows, params: Params, before: RBFParams | None
+    ) -> tuple[Params, RBFParams, float]:
+        """Parameters for the next sweep, the network of this one, and the log-likelihood per row of
+        the given mixture.
+        """
+        params, log_likelihood = self.mixture.sweep(rows, params)  # 1a-1d
+        network = self.read(rows, params, before, once=self.once)  # 1e
+        return (self.linked(network) if self.link else params), network, log_likelihood
+
+    def read(
+        self,
+        rows: ArrayRows,
+        params: Params,
+        before: RBFParams | None = None,
+        *,
+        once: bool = False,
+    ) -> RBFParams:
+        """Step 1e: the output layer of a hidden layer."""
+        design, log_scale, log_unit = self.hidden.layer(rows, params)
+        solve = self.output.step if once else self.output.solve
+        readout = solve(design, None if before is None else carried(before, log_unit))
+        return RBFParams(params, design, log_scale, log_unit, readout)
+
+    def linked(self, network: RBFParams) -> Params:
+        """Step 1f: mixing weights from the output layer, |beta_j| / sum |beta|, in the units of the
+        activation.
+        """
+        params, weight = network.hidden, network.readout.weight[:-1]
+        if weight.shape[1] > 1 and self.output.centered:
+            weight = np.hstack([np.zeros_like(weight[:, :1]), weight])
+            weight = weight - weight.mean(axis=1, keepdims=True)
+        size = np.abs(weight).sum(axis=1)
+        if not size.any():
+            return params
+        log_size = safe_log(size) - network.log_unit
+        mixing = np.exp(log_size - logsumexp(log_size))
+        return Params(params.kernels, mixing[:, None], params.class_prior)
+
+
+def carried(before: RBFParams, log_unit: np.ndarray) -> Readout:
+    """The output layer of the sweep before with the same weights in the units of the activation,
+    for columns of `log_unit`.
+    """
+    readout = before.readout
+    factor = np.exp(np.clip(log_unit - before.log_unit, -LARGEST, LARGEST))
+    weight = readout.weight * np.append(factor, 1.0)[:, None]
+    return Readout(weight, readout.strength, readout.age)
+
+
+@dataclass
+class EMLogRun:
+    """How a training went."""
+
+    network: RBFParams
+    """Of the best sweep; of the last, where the loss is not computed."""
+    history: list[float] = field(default_factory=list)
+    """Loss of rows left out after every sweep; empty without `patience`."""
+    n_sweeps: int = 0
+    best_sweep: int = 0
+    outcome: str = "max_iter"
+    """patience: the loss stopped falling; settled: the mixture stopped changing; interrupted by the
+    user; or max_iter."""
+
+
+def train(
+    em_log: EMLog,
+    rows: ArrayRows,
+    start: Params,
+    *,
+    max_iter: int,
+    tol: float,
+    patience: int | None,
+) -> EMLogRun:
+    """Sweep until the loss of rows left out has not fallen for `patience` sweeps; with None,
+    `max_iter` sweeps in any case.
+    """
+    params, network, run, before = start, None, None, -np.inf
+    try:
+        while run is None or (run.n_sweeps < max_iter and run.outcome == "max_iter"):
+            params, network, log_likelihood = em_log.sweep(rows, params, network)
+            run = run or EMLogRun(network)
+            run.n_sweeps += 1
+            if patience is None:
+                run.network, run.best_sweep = network, run.n_sweeps
+                continue
+            run.history.append(em_log.output.score(network.design, network.readout))
+            best = run.history[run.best_sweep - 1] if run.best_sweep else np.inf
+            if run.history[-1] < best - tol:
+                run.network, run.best_sweep = network, run.n_sweeps
+            if run.n_sweeps - run.best_sweep >= patience:
+                run.outcome = "patience"
+            elif abs(log_likelihood - before) < tol:
+                run.outcome = "settled"
+            before = log_likelihood
+    except KeyboardInterrupt:
+        if run is None:
+            raise
+        run.outcome = "interrupted"
+    return run

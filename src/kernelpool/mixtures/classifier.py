@@ -1,0 +1,1286 @@
+"""Shared-kernel classifier: the scikit-learn shell of `kernelpool.mixtures.network`."""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin, _fit_context
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..arrays import logsumexp, namespace, safe_log
+from ..base.classifier import DensityClassifier, RowFunction, log_softmax
+from ..base.monitor import (
+    CallbackSupportMixin,
+    FitMonitor,
+    SweepInfo,
+    warn_if_unfinished,
+    with_callbacks,
+)
+from ..data.folds import SampledRows, row_keys
+from ..data.prepare import (
+    TrainingData,
+    check_columns,
+    check_degree,
+    check_positive,
+    check_shape,
+    class_codes,
+    class_prior_for,
+    encoded_rows,
+    family_of,
+    given_array,
+    given_weights,
+    named_features,
+    surveyed,
+    training_data,
+    validation_rows,
+)
+from ..em import Outcome
+from ..errors import EmptyKernelWarning, KernelpoolError, warn
+from ..inspection.describe import (
+    Description,
+    classes_text,
+    features_text,
+    gaussians_text,
+    shared_pool,
+    sharing_of,
+    sharing_text,
+    training_text,
+)
+from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams, Product, family_for
+from ..penalties import Overlap
+from ..penalties.penalty import Subkernels
+from ..rows import Block, Frame, Rows, as_rows, one_blas_thread
+from ..tables.columns import Columns
+from ..text import plural
+from .conditional import fit_discriminative
+from .fit import (
+    ClassDensities,
+    FittedSharedKernel,
+    Settings,
+    Training,
+    fit_shared_kernel,
+    is_auto,
+    split_by_class,
+)
+from .network import Params, SharedKernel, TotalsByClass, shares_of_classes
+from .search import choose_settings
+from .start import Start
+from .stream import (
+    StreamNetwork,
+    StreamState,
+    begin,
+    check_settings,
+    mini_batch,
+    resume,
+    stream_classes,
+)
+
+CLOSED = 1e-8
+"""Sharing at or below this is none."""
+
+
+class SharedKernelClassifier(  # type: ignore[misc]
+    CallbackSupportMixin, OneToOneFeatureMixin, TransformerMixin, DensityClassifier
+):
+    r"""Class densities as mixtures of Gaussian kernels that classes may share.
+
+    Each class is a mixture :math:`p(x|C_k) = \sum_j \pi_{jk}\, p(x|j)` over one common pool of
+    kernels (the probabilistic RBF network, PRBF). Each kernel is owned by one class; `sharing` says
+    how freely the others may use it while training: 0 gives one separate mixture a class, 1 the
+    full PRBF, values between the lambda-PRBF of Titsias & Likas (2001).
+
+    The defaults are made to classify: a few full kernels a class with a prior, trained to tell the
+    classes apart. The network of the paper is `SharedKernelClassifier.prbf`;
+    `SharedKernelClassifier.auto` chooses everything on held-out rows.
+
+    Parameters come in groups: the usual ones, from `n_kernels` to `n_jobs`; the start, `init` and
+    `warm_start`; what keeps kernels from collapsing, from `kernel_prior` to `standardize`; sharing
+    and overlap, the subjects of the papers; and how long training runs and what it shows, from
+    `max_iter` on.
+
+    Parameters
+    ----------
+    n_kernels : int, sequence of int, "auto" or None, default=None
+        Number of kernels M, dealt out to the classes as evenly as possible, or the number for each
+        class in the order of the sorted labels. None takes five a class, fewer for a class with
+        fewer than 25 distinct rows and, of full kernels, no more than one for 10 (d + 1) rows.
+        "auto" chooses on held-out rows.
+    covariance_type : {"spherical", "diag", "full", "tied", "auto"}, default="full"
+        Shape of the kernels. The spherical family is the paper's and depends on the units of the
+        features, see `standardize`; the other three do not. "auto" chooses on held-out rows.
+    training : {"conditional", "em"} or Training, default="conditional"
+        "em" fits the density of each class. "conditional" trains further networks, from the EM
+        solution, to discriminate the classes: on log P(C|x), each stopped where the loss on
+        held-out rows is least. Probabilities and labels then come from these (`discriminative_`);
+        `log_density`, `score_samples`, `kernel_posterior` and `sample` still come from the EM
+        network. A :class:`~kernelpool.Training` says more. More than 20,000 rows train one
+        conditional network and stay where they live; about 10,000 are held out. Where rows times
+        kernels times classes are more than 3 10^7, as with a hundred classes, networks make fewer
+        steps, and from about 3 10^8 on none: they are then the EM networks at the temperature that
+        suits held-out rows.
+    class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
+        Prior probabilities of the classes, in the order of the sorted labels, all equal, or by
+        label. None takes their shares among the labeled rows. `with_class_prior` changes them
+        afterwards.
+    categorical_features : "from_dtype", array-like of str, int or bool, or None
+        Which columns of X hold categories: those whose type says so (strings, categories, booleans;
+        of an array of Python objects, columns with text in them), the default; those named, counted
+        or marked; or none. A kernel has a table of
+        probabilities for each, beside a Gaussian over the numbers.
+    unlabeled : int, float, str or None, default=None
+        The label in `y` that marks rows without a label, whose class is summed out: -1 as in
+        scikit-learn's semi-supervised module, NaN for any missing value, or a string. Nothing is
+        guessed: -1 is a class like any other unless it is named here, and a missing label is an
+        error. Their weight is that of `sample_weight`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts.
+    n_jobs : int or None, default=None
+        Threads. None takes as many as BLAS may, which joblib, threadpoolctl and the environment
+        control; -1 all cores. The results do not depend on it.
+    init : {"kmeans", "random", "mixtures"} or Start, default="kmeans"
+        How kernels are placed: by k-means in the class that owns them, at random rows of that class
+        (the paper), or by fitting a separate mixture for each class from a k-means start and
+        opening the sharing afterwards. A :class:`~kernelpool.Start` gives first parameters, the
+        owners of the kernels, and the number of starts.
+    warm_start : bool, default=False
+        Start from the parameters of the previous call to `fit`; what was chosen there stays chosen.
+    kernel_prior : {"conjugate", "auto"} or None, default="conjugate"
+        "conjugate" puts the data-scaled prior of Fraley & Raftery (2007) on every kernel, so that
+        kernels of few rows keep a width of their own and none falls to the floor. None is maximum
+        likelihood, as in the papers. "auto" chooses on held-out rows.
+    covariance_floor : float, default=1e-6
+        Smallest variance of a kernel along a feature, as a part of the variance of that feature in
+        the data (spherical: of the mean variance). At 0 a kernel that collapses is an error.
+    empty_kernels : {"move", "drop", "keep"}, default="move"
+        What becomes of a kernel that accounts for less than a thousandth of a row when the
+        objective has settled: it is moved to the worst modeled row of its class if that raises the
+        objective and dropped otherwise; dropped at once; or kept.
+    standardize : bool, default=True
+        Whether spherical kernels are round among features of variance one, so that units do not
+        matter, or among the features as they are, as in the papers. Densities and parameters are in
+        the units of the data, where such kernels are diagonal: `covariance_type_` is then "diag".
+        The other families are the same either way.
+    sharing : float, "learned", "auto" or array-like of shape (n_kernels, n_classes), default=0.0
+        How far a class may use the kernels of the others, in [0, 1]; or a table of it for every
+        kernel and class. "learned" finds the table while training (Titsias & Likas 2003). "auto"
+        chooses one degree on held-out rows.
+    overlap : float, Overlap or "auto", default=0.0
+        Strength of the penalty on kernels whose classes lie apart (Constantinopoulos, Titsias &
+        Likas 2002); 0 is maximum likelihood, the paper's tables go from 5 to 20. An
+        :class:`~kernelpool.Overlap` says how it is measured. "auto" chooses on held-out rows.
+    max_iter : int, default=200
+        Most sweeps over the rows from one start.
+    tol : float, default=1e-5
+        EM stops when a sweep adds less than this to the objective per row.
+    verbose : int, default=0
+        1 prints a line every ten sweeps, 2 a line each sweep.
+    callback : callable or None, default=None
+        Called after each sweep with a `SweepInfo`; a true answer ends the fit with the parameters
+        reached. scikit-learn's own callbacks (`set_callbacks`, from 1.9) are honored too.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    means_ : ndarray of shape (n_kernels, n_features)
+        Centers of the kernels.
+    covariances_ : ndarray
+        (n_kernels,), (n_kernels, n_features), (n_kernels, n_features, n_features) or (n_features,
+        n_features), by `covariance_type_`; always variances. Parameters are float64 whatever the
+        data, predictions have the type of X.
+    mixing_ : ndarray of shape (n_kernels, n_classes)
+        Weight of each kernel for each class; columns sum to one.
+    class_prior_ : ndarray of shape (n_classes,)
+        Prior probabilities of the classes.
+    owners_ : ndarray of shape (n_kernels,)
+        Label of the class that owns each kernel.
+    n_kernels_ : int
+        Number of kernels of the fitted network.
+    covariance_type_ : str
+        Shape of the kernels, given or chosen; "diag" for spherical kernels of standardized
+        features.
+    training_type_ : str
+        Shape of the kernels in the units of training.
+    kernel_prior_ : str or None
+        The prior on the kernels, given or chosen.
+    overlap_ : float
+        Strength of the overlap penalty, given or chosen.
+    sharing_degree_ : float
+        Degree of sharing, given or chosen; NaN where it is a table.
+    selection_ : dict of str to ndarray
+        What was tried on held-out rows where something is "auto", one entry a column: the settings,
+        ``tempered_loss`` and how far it is ``behind`` the lowest (with its standard error,
+        ``behind_error``), ``log_loss``, ``error``, ``n_folds`` (on how many folds it was scored)
+        and ``chosen``. The guide explains them.
+    sharing_ : ndarray of shape (n_kernels, n_classes)
+        How far each class could use each kernel while training; the learned table, if it was
+        learned.
+    parents_ : ndarray of shape (n_kernels,)
+        Which of the shared kernels each was split from; after `split_by_class` alone.
+    objective_ : float
+        Objective per row, equation (31), of the parameters above, in the units of the data.
+    history_ : ndarray
+        The objective of every set of parameters that was kept on the way. It never falls, except
+        under `overlap`, whose steps may lower it; the best parameters are returned.
+    n_iter_ : int
+        Sweeps made by the best start.
+    converged_ : bool
+        Whether the objective settled.
+    discriminative_ : list of SharedKernelClassifier
+        The networks whose averaged probabilities are predicted; with ``training="conditional"``
+        alone.
+    conditional_loss_ : float
+        Their log-loss a row on the rows that each was not trained on.
+    validation_log_proba_ : ndarray of shape (n_validation_samples, n_classes)
+        log P(C_k|x) of the rows of `X_val`, where these stopped conditional training: of each fifth
+        by the network as stopped on the others. Not kept in model files.
+    class_shares_ : ndarray of shape (n_classes,)
+        Shares of the classes among the labeled rows, on which they were trained: where
+        `class_prior_` differs, their probabilities are adjusted to it.
+    categories_ : list of (ndarray of str or None)
+        The categories of each column, sorted, None for numbers; where there are any.
+    probabilities_ : ndarray of shape (n_kernels, n_levels)
+        Probability of each of `categories_` in each kernel, then of any other value, column after
+        column; where there are any. `means_` and `covariances_` hold zeros and ones for these
+        columns, which mean nothing.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X had them.
+
+    References
+    ----------
+    M. K. Titsias and A. C. Likas, "Shared kernel models for class conditional density estimation",
+    IEEE Transactions on Neural Networks 12(5), 2001.
+
+    Examples
+    --------
+    Two classes that overlap everywhere; their density is known, and no classifier can err less than
+    9.7 %:
+
+    >>> from kernelpool import SharedKernelClassifier
+    >>> from kernelpool.datasets import make_clouds
+    >>> X, y = make_clouds(random_state=0)
+    >>> X_test, y_test = make_clouds(random_state=1)
+    >>> classifier = SharedKernelClassifier(random_state=0).fit(X, y)
+    >>> print(f"{1 - classifier.score(X_test, y_test):.1f}")
+    0.1
+    """
+
+    _fitted: FittedSharedKernel
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_kernels": [
+            Interval(Integral, 1, None, closed="left"),
+            "array-like",
+            StrOptions({"auto"}),
+            None,
+        ],
+        "covariance_type": [StrOptions({*FAMILIES, "auto"})],
+        "standardize": ["boolean"],
+        "sharing": [Real, "array-like", StrOptions({"learned", "auto"})],
+        "overlap": [Interval(Real, 0, None, closed="left"), Overlap, StrOptions({"auto"})],
+        "kernel_prior": [StrOptions({"conjugate", "auto"}), None],
+        "covariance_floor": [Interval(Real, 0, None, closed="left")],
+        "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
+        "init": [StrOptions({"kmeans", "random", "mixtures"}), Start],
+        "training": [StrOptions({"em", "conditional"}), Training],
+        "empty_kernels": [StrOptions({"move", "drop", "keep"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", dict, None],
+        "unlabeled": "no_validation",
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+    }
+
+    def __init__(
+        self,
+        n_kernels: int | Sequence[int] | str | None = None,
+        *,
+        covariance_type: str = "full",
+        training: str | Training = "conditional",
+        class_prior: Any = None,
+        categorical_features: Any = "from_dtype",
+        unlabeled: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        init: str | Start = "kmeans",
+        warm_start: bool = False,
+        kernel_prior: str | None = "conjugate",
+        covariance_floor: float = 1e-6,
+        empty_kernels: str = "move",
+        standardize: bool = True,
+        sharing: Any = 0.0,
+        overlap: float | str | Overlap = 0.0,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        verbose: int = 0,
+        callback: Callable[[SweepInfo], Any] | None = None,
+    ) -> None:
+        self.n_kernels = n_kernels
+        self.covariance_type = covariance_type
+        self.training = training
+        self.class_prior = class_prior
+        self.categorical_features = categorical_features
+        self.unlabeled = unlabeled
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.init = init
+        self.warm_start = warm_start
+        self.kernel_prior = kernel_prior
+        self.covariance_floor = covariance_floor
+        self.empty_kernels = empty_kernels
+        self.standardize = standardize
+        self.sharing = sharing
+        self.overlap = overlap
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.callback = callback
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Self:
+        """Fit the network by EM and, with ``training="conditional"``, discriminative networks from
+        there.
+
+        Interrupting a fit (Ctrl-C) leaves the estimator with the best parameters reached so far.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows. NumPy and whatever NumPy takes; torch and other array-API arrays and Dask arrays
+            stay where they are. Data frames and Arrow tables may hold categories, see
+            `categorical_features`. NaN is a missing cell, which is integrated out.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Labels; see `unlabeled` for rows that have none. Or class probabilities, with a column
+            for each class and rows that sum to one: a row counts as a row of each class, weighted
+            by its probability. Classes are then the names of the columns of a data frame, or their
+            positions.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts: a weight of two is the row twice, one of zero no row. The sum
+            of all weights is the number of rows with which priors and held-out losses reckon, so
+            weights of which only the proportions are known should sum to n_samples.
+        X_val : array-like of shape (n_validation_samples, n_features), default=None
+            Rows on which one conditional network is stopped; None cross-fits several, each stopped
+            on a fold of X.
+        y_val : array-like of shape (n_validation_samples,), default=None
+            Their labels.
+        sample_weight_val : array-like of shape (n_validation_samples,), default=None
+            Their weights.
+
+        Returns
+        -------
+        self : SharedKernelClassifier
+            The fitted estimator.
+        """
+        settings, selection, interrupted = self._settings(), None, False
+        data = self._data(X, y, sample_weight)
+        if data.levels is not None and min(data.levels) > 0:  # without numbers there is no shape
+            settings = replace(settings, covariance_type="diag")
+        with named_features(data.columns):
+            if self._warm:
+                settings = self._continued(settings, data)
+                selection = self._fitted.selection
+            elif settings.has_auto:
+                settings, selection, interrupted = choose_settings(settings, data, self.verbose)
+            monitor = FitMonitor(self, X, y, sample_weight, self._as_if_stopped)
+            fitted, run, dropped = fit_shared_kernel(data, settings, monitor)
+            fitted, stopped = replace(fitted, selection=selection), False
+            if self._warm:
+                before = self._fitted.n_kernels_at_start
+                fitted = replace(fitted, n_kernels_at_start=before)
+            conditional = settings.training.method == "conditional"
+            if conditional and run.outcome is not Outcome.INTERRUPTED:
+                held_out = None
+                if X_val is not None:
+                    x, codes = validation_rows(self, X_val, y_val, data.columns, data.classes)
+                    weight = given_weights(x, sample_weight_val)
+                    held_out = SampledRows(x.astype(np.float64), codes, weight, row_keys(x, weight))
+                found = fit_discriminative(data, settings, fitted, held_out)
+                networks, loss, log_proba, stopped = found
+                if networks:
+                    fitted = replace(
+                        fitted,
+                        discriminative=[
+                            self._model(part, data.classes, data.columns) for part in networks
+                        ],
+                        conditional_loss=loss,
+                        class_shares=data.class_share,
+                        validation_log_proba=log_proba,
+                    )
+        self._fitted = fitted
+        if dropped is not None and not is_auto(self.n_kernels):
+            warn(dropped, EmptyKernelWarning)
+        warn_if_unfinished(run, self.max_iter)
+        if interrupted:
+            raise KeyboardInterrupt(
+                "interrupted while settings were chosen; the best so far was fitted to all rows"
+            )
+        if stopped:
+            raise KeyboardInterrupt(f"interrupted; {len(networks)} conditional networks were kept")
+        return self
+
+    def _data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        data = training_data(self, X, y, sample_weight, unlabeled=self.unlabeled)
+        start = self._start
+        if data.levels and start.covariances is not None and start.probabilities is None:
+            raise KernelpoolError(
+                "covariances of Start are for numbers alone, and X has categorical columns; give "
+                "probabilities too, or leave the covariances out."
+            )
+        return data
+
+    @property
+    def _start(self) -> Start:
+        return self.init if isinstance(self.init, Start) else Start(self.init)
+
+    @property
+    def _warm(self) -> bool:
+        """Whether `fit` starts from the parameters of the one before."""
+        return self.warm_start and self.__sklearn_is_fitted__()
+
+    def _settings(self, seed: int | None = None) -> Settings:
+        """The parameters as one record."""
+        if not hasattr(self.sharing, "__len__"):
+            check_degree(self.sharing, "sharing")
+        fields = Settings.__dataclass_fields__
+        given: dict[str, Any] = {name: getattr(self, name, None) for name in fields}
+        if hasattr(self.n_kernels, "__len__") and not is_auto(self.n_kernels):
+            given["n_kernels"] = list(given["n_kernels"])
+        if not isinstance(self.overlap, Overlap) and not is_auto(self.overlap):
+            given["overlap"] = Overlap(float(self.overlap))
+        if not isinstance(self.training, Training):
+            given["training"] = Training(self.training)
+        if seed is None:
+            seed = int(check_random_state(self.random_state).randint(2**31))
+        given |= {"start": self._start, "seed": seed}
+        return Settings(**given)
+
+    def _continued(self, settings: Settings, data: TrainingData) -> Settings:
+        """A warm start: from the fitted parameters, with what was chosen."""
+        before, same_classes = self._fitted, np.array_equal(self.classes_, data.classes)
+        n_kernels = None if is_auto(settings.n_kernels) else settings.n_total
+        same = {
+            "classes and features": same_classes and before.means.shape[1] == len(data.mean),
+            "covariance_type": settings.covariance_type in ("auto", before.training_type),
+            "n_kernels": n_kernels in (None, before.n_kernels_at_start),
+        }
+        for changed in [name for name, is_same in same.items() if not is_same]:
+            raise KernelpoolError(
+                f"warm_start needs the {changed} of the previous fit; set warm_start=False to "
+                f"start anew."
+            )
+        return replace(
+            settings,
+            n_kernels=None,
+            covariance_type=before.training_type,
+            kernel_prior=before.kernel_prior if is_auto(self.kernel_prior) else self.kernel_prior,
+            overlap=Overlap(before.overlap) if is_auto(self.overlap) else settings.overlap,
+            sharing=before.sharing_degree if is_auto(self.sharing) else settings.sharing,
+            start=before.as_start(),
+        )
+
+    @classmethod
+    def _model(cls, network: ClassDensities, classes: np.ndarray, columns: Columns) -> Self:
+        """A ready model from a network."""
+        model = cls(len(network.means), covariance_type=network.covariance_type)
+        model._fitted = FittedSharedKernel.of(network, columns, classes)
+        return model
+
+    def _as_if_stopped(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        """The state of an estimator whose training stops now, for scikit-learn's callbacks."""
+        names = ClassDensities.__dataclass_fields__
+        network = ClassDensities(*(attributes[f"{name}_"] for name in names))
+        record = FittedSharedKernel.of(network, attributes["columns_"], attributes["classes_"])
+        return {"_fitted": record}
+
+    def split_by_class(
+        self, X: Any, y: Any, sample_weight: Any = None, *, anchor: float = 100.0
+    ) -> "SharedKernelClassifier":
+        """Split every kernel into one for each class with rows in it, and refine these (Titsias &
+        Likas 2002).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, such as those of `fit`.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+        anchor : float, default=100.0
+            Rows' worth of belief that holds each subkernel near where it was split off; 0 refines
+            by maximum likelihood, infinity not at all.
+
+        Returns
+        -------
+        model : SharedKernelClassifier
+            A copy with up to n_kernels x n_classes kernels, each of one class; `parents_` has the
+            kernel that each was split from. Its `objective_` is the log-likelihood, less what the
+            anchor charges for moving away. Discriminative networks stay as they are.
+        """
+        check_is_fitted(self)
+        if not anchor >= 0:
+            raise KernelpoolError(f"anchor must be at least 0; got {anchor}.")
+        before, data = self._fitted, self._data(X, y, sample_weight)
+        if not np.array_equal(data.classes, before.classes):
+            raise KernelpoolError(
+                f"split_by_class needs rows of the classes {before.classes.tolist()}; got "
+                f"{data.classes.tolist()}."
+            )
+        settings = replace(
+            self._settings(seed=0),
+            n_kernels=None,
+            covariance_type=before.training_type,
+            kernel_prior=before.kernel_prior,
+            overlap=Overlap(0.0),
+            sharing=0.0,
+            class_prior=before.class_prior,
+            start=Start(),
+        )
+        monitor = FitMonitor(self, X, y, sample_weight, self._as_if_stopped)
+        with named_features(data.columns):
+            fitted, run, _ = split_by_class(data, settings, before, anchor, monitor)
+        model = copy(self)
+        kept = "columns", "discriminative", "conditional_loss", "class_shares"
+        model._fitted = replace(fitted, **{name: getattr(before, name) for name in kept})
+        warn_if_unfinished(run, self.max_iter)
+        return model
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        half_life: float | None = None,
+    ) -> Self:
+        r"""Learn from one mini-batch more, by stepwise EM (Cappé & Moulines 2009).
+
+        Statistics are averaged over mini-batches with steps :math:`\gamma_t = (1 +
+        N_t/n_t)^{-0.7}`, with :math:`N_t` the weight of the rows before and :math:`n_t` that of the
+        mini-batch, or larger ones where `half_life` asks for it. The first call makes its start
+        from its own rows: give it some hundreds a kernel. Kernels are added where rows of a class
+        come that are outliers of its density, up to twice as many as at first, and dropped when
+        they have lost their rows. A network that was fitted by `fit` is continued. Conditional
+        training needs all rows: whatever `training` says, a stream is learned by EM, and the
+        densities decide.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in memory, or torch and other array-API arrays.
+        y : array-like of shape (n_samples,)
+            Labels; see `unlabeled` for rows that have none.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will ever come; needed in the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+        half_life : float or None, default=None
+            Rows after which half of what was learned is forgotten, for streams that drift. None
+            forgets nothing but the beginning.
+
+        Returns
+        -------
+        self : SharedKernelClassifier
+            The fitted estimator. `objective_` is the log-likelihood a row of rows that were not yet
+            learned from, averaged as the steps go; `n_iter_` counts mini-batches.
+
+        Examples
+        --------
+        >>> from kernelpool import SharedKernelClassifier
+        >>> from kernelpool.datasets import make_clouds
+        >>> model = SharedKernelClassifier(12, covariance_type="full", random_state=0)
+        >>> for day in range(5):
+        ...     X, y = make_clouds(1000, random_state=day)
+        ...     model = model.partial_fit(X, y, classes=[0, 1])
+        >>> X_test, y_test = make_clouds(random_state=9)
+        >>> print(f"{1 - model.score(X_test, y_test):.1f}")
+        0.1
+        """
+        if half_life is not None and not half_life > 0:
+            raise KernelpoolError(f"half_life must be above 0; got {half_life}.")
+        begun, settings = self.__sklearn_is_fitted__(), self._settings()
+        check_settings(settings)
+        labels = stream_classes(self.classes_ if begun else None, classes)
+        if self.class_prior is not None:
+            prior = class_prior_for(self.class_prior, labels, np.full(len(labels), 1 / len(labels)))
+            settings = replace(settings, class_prior=prior)
+        rows, probes, weight, columns = mini_batch(
+            self, X, y, sample_weight, labels, self.unlabeled, self.n_jobs
+        )
+        with one_blas_thread(), named_features(columns):
+            if not begun:
+                stream = begin(surveyed(rows, labels), settings, half_life, probes)
+            else:
+                stream = self._stream_network(settings, half_life, weight)
+                if weight > 0:
+                    stream = stream.holding(surveyed(rows, labels)).step(rows, probes)
+        self._fitted = stream.fitted(labels, columns)
+        return self
+
+    def _stream_network(
+        self, settings: Settings, half_life: float | None, batch_weight: float
+    ) -> StreamNetwork:
+        before = self._fitted
+        if isinstance(before.stream, StreamState):
+            return StreamNetwork(before.stream, settings, half_life)
+        network, kernels, frame = self._trained_network()
+        standardize = before.training_type != before.covariance_type
+        settings = replace(settings, covariance_type=network.kernel.name, standardize=standardize)
+        seen = batch_weight if before.weight_seen is None else before.weight_seen
+        return resume(before, kernels, frame, seen, settings, half_life)
+
+    @classmethod
+    def prbf(cls, n_kernels: int | Sequence[int] | str | None = None, **parameters: Any) -> Self:
+        """The network of Titsias & Likas (2001): spherical kernels that all classes share, by
+        maximum likelihood.
+
+        Parameters
+        ----------
+        n_kernels : int, sequence of int, "auto" or None, default=None
+            Number of kernels, as in the class.
+        **parameters
+            Any parameter of the class; what is given here takes the place of the paper's.
+
+        Returns
+        -------
+        model : SharedKernelClassifier
+            Not yet fitted.
+
+        Examples
+        --------
+        >>> from kernelpool import SharedKernelClassifier
+        >>> SharedKernelClassifier.prbf(12, random_state=0)
+        SharedKernelClassifier(covariance_type='spherical', kernel_prior=None,
+                               n_kernels=12, random_state=0, sharing=1.0,
+                               standardize=False, training='em')
+        """
+        paper = {
+            "covariance_type": "spherical",
+            "standardize": False,
+            "sharing": 1.0,
+            "kernel_prior": None,
+            "training": "em",
+        }
+        return cls(n_kernels, **{**paper, **parameters})
+
+    @classmethod
+    def auto(cls, **parameters: Any) -> Self:
+        """Shape and number of kernels, their prior, sharing and overlap penalty chosen on held-out
+        rows.
+
+        Parameters
+        ----------
+        **parameters
+            Any parameter of the class; what is given here is not chosen.
+
+        Returns
+        -------
+        model : SharedKernelClassifier
+            Not yet fitted.
+
+        Examples
+        --------
+        >>> from kernelpool import SharedKernelClassifier
+        >>> from kernelpool.datasets import make_clouds
+        >>> X, y = make_clouds(1000, random_state=0)
+        >>> model = SharedKernelClassifier.auto(random_state=0).fit(X, y)
+        >>> print(model.covariance_type_)
+        diag
+        """
+        names = "n_kernels", "covariance_type", "sharing", "kernel_prior", "overlap"
+        return cls(**{**dict.fromkeys(names, "auto"), **parameters})
+
+    @classmethod
+    def from_parameters(
+        cls,
+        means: Any,
+        covariances: Any,
+        mixing: Any,
+        class_prior: Any,
+        classes: Any,
+        covariance_type: str | None = None,
+    ) -> Self:
+        """A ready model from known parameters, without data.
+
+        Parameters
+        ----------
+        means : array-like of shape (n_kernels, n_features)
+            Centers.
+        covariances : array-like
+            Variances in the shape of one of the families.
+        mixing : array-like of shape (n_kernels, n_classes)
+            Weights; each column must sum to one.
+        class_prior : array-like of shape (n_classes,)
+            Prior probabilities; they must sum to one.
+        classes : array-like of shape (n_classes,)
+            Labels, sorted.
+        covariance_type : str or None, default=None
+            The family; None tells it by the shape of `covariances`.
+
+        Returns
+        -------
+        model : SharedKernelClassifier
+            Ready to predict and to be sampled.
+
+        Examples
+        --------
+        >>> model = SharedKernelClassifier.from_parameters(
+        ...     means=[[0.0], [4.0]],
+        ...     covariances=[1.0, 1.0],
+        ...     mixing=[[1, 0], [0, 1]],
+        ...     class_prior=[0.99, 0.01],
+        ...     classes=["a", "b"],
+        ... )
+        >>> print(model.predict_proba([[2.0]]).round(2))
+        [[0.99 0.01]]
+        """
+        means, labels = (
+            check_array(means, dtype=np.float64, input_name="means"),
+            np.asarray(classes),
+        )
+        covariances = given_array("covariances", covariances)
+        family = family_of(covariances, means.shape, covariance_type)
+        check_positive("covariances", covariances, family)
+        mixing = given_array("mixing", mixing, (len(means), len(labels)))
+        check_columns("mixing", mixing)
+        prior = class_prior_for(class_prior, labels, np.empty(0))
+        if not np.array_equal(np.unique(labels), labels):
+            raise KernelpoolError(f"classes must be distinct and sorted; got {labels.tolist()}.")
+        network = ClassDensities(family, means, covariances, mixing, prior, None)
+        return cls._model(network, labels, Columns.numbers(means.shape[1]))
+
+    # -- the fitted network ------------------------------------------------------------------------
+
+    def _network(self, frame: Frame | None = None) -> tuple[SharedKernel, Kernels, Frame]:
+        """The fitted network, its kernels in a frame (their own, if none is given), and that
+        frame.
+        """
+        kernel, kernels, frame = self._fitted.in_frame(self.columns_.levels, frame)
+        return SharedKernel(kernel, np.ones_like(self.mixing_)), kernels, frame
+
+    def _trained_network(self) -> tuple[SharedKernel, Kernels, Frame]:
+        """The network of `training_type_`, its kernels in a frame in which they are of that family,
+        and that frame.
+        """
+        network, kernels, frame = self._network()
+        if self.training_type_ == self.covariance_type_:
+            return network, kernels, frame
+        # spherical among standardized features, kernels have variances that differ by a factor
+        # alone: the squares of the units
+        levels = self.columns_.levels
+        numbers, unit = np.array(levels) == 0, np.ones(len(levels))
+        width = np.sqrt(self.covariances_[0])[numbers]
+        unit[numbers] = width * np.exp(np.mean(np.log(frame.unit[numbers] / width)))
+        frame = Frame(frame.origin, unit)
+        kernel: Any = family_for(self.training_type_, 0 * unit, levels)
+        arrays = self.means_, self.covariances_, self._fitted.probabilities
+        kernels = kernel.into(kernel.from_arrays(*arrays), frame, stretched=True)
+        return SharedKernel(kernel, network.sharing), kernels, frame
+
+    def _density(self, rows: Rows) -> RowFunction:
+        return average_density([self], rows)
+
+    def _scores(self, rows: Rows) -> RowFunction:
+        discriminative = self._fitted.discriminative
+        if not discriminative:
+            return self._joint(rows)
+        _, _, frame = self._network()
+        members, framed = in_one_frame(discriminative, rows, frame)
+        log_priors = tuple(safe_log(member.class_prior_) for member in discriminative)
+        params = members, log_priors, self._log_prior_shift(), safe_log(self.class_prior_)
+        return RowFunction(framed, _average_log_proba, params)
+
+    def _log_prior_shift(self) -> np.ndarray:
+        """What other class priors than those of the training rows add to log P(C_k|x), (K,)."""
+        shares = np.asarray(self.class_shares_)  # a class without weight cannot be shifted
+        return np.asarray(safe_log(self.class_prior_) - np.log(np.where(shares > 0, shares, 1.0)))
+
+    def _posterior(self, rows: Rows) -> RowFunction:
+        density = self._density(rows)
+        ((network, natural_params, mixing),) = density.params[0]
+        params = natural_params, mixing, self.class_prior_
+        return RowFunction(density.rows, network.kernel_posterior, params)
+
+    def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        network, kernels, frame = self._network()
+        x, chosen = np.empty((len(codes), self.means_.shape[1])), np.empty(len(codes), int)
+        for k in range(len(self.classes_)):
+            in_class, share = codes == k, self.mixing_[:, k]
+            chosen[in_class] = rng.choice(len(share), size=in_class.sum(), p=share / share.sum())
+        for j in np.unique(chosen):
+            x[chosen == j] = network.kernel.sample(kernels, j, (chosen == j).sum(), rng)
+        return np.asarray(frame.outside(x))
+
+    # -- missing cells -----------------------------------------------------------------------------
+
+    def impute(
+        self, X: Any, y: Any = None, *, n_draws: int | None = None, random_state: Any = None
+    ) -> np.ndarray:
+        r"""Impute missing cells by their conditional mean, or draw them.
+
+        .. math:: E[x_h \mid x_o] = \sum_j P(j \mid x_o)\, (\mu_{jh} + \Sigma_{jho} \Sigma_{joo}^{-1} (x_o - \mu_{jo}))
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN marks the cells to impute.
+        y : array-like of shape (n_samples,), default=None
+            Their classes, where they are known; otherwise the class is summed out.
+        n_draws : int or None, default=None
+            How many imputations to draw from the conditional density of the missing cells, for
+            multiple imputation; None gives the conditional mean.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws; None uses the estimator's own `random_state`.
+
+        Returns
+        -------
+        X_imputed : ndarray of shape (n_samples, n_features) or (n_draws, n_samples, n_features)
+            Cells that are known are as they were. A data frame like X where the model was fitted to
+            one and X is one, except of draws: in columns that held whole numbers alone, imputed
+            cells are whole and within their range. With categorical columns, objects: a missing
+            category is the most probable one, or one that is drawn.
+
+        Examples
+        --------
+        >>> model = SharedKernelClassifier.from_parameters(
+        ...     means=[[0.0, 0.0], [4.0, 8.0]],
+        ...     covariances=[[[1.0, 0.5], [0.5, 1.0]]] * 2,
+        ...     mixing=[[1, 0], [0, 1]],
+        ...     class_prior=[0.5, 0.5],
+        ...     classes=["a", "b"],
+        ... )
+        >>> print(model.impute([[0.5, np.nan], [4.0, np.nan]], ["a", "b"]))
+        [[0.5  0.25]
+         [4.   8.  ]]
+        """
+        check_is_fitted(self)
+        x = encoded_rows(self, X, dtype=np.float64)
+        codes = None if y is None else class_codes(np.asarray(y), self.classes_, self.unlabeled)
+        columns, network = self.columns_, self._fitted
+        if n_draws is None:
+            found = network.imputed(x, columns.levels, codes, n_jobs=self.n_jobs)
+            return columns.imputed(X, x, found)
+        rng = check_random_state(self.random_state if random_state is None else random_state)
+        arrays, draws = replace(columns, frame=None), []
+        for _ in range(n_draws):
+            drawn = rng.uniform(size=len(x)), rng.normal(size=x.shape)
+            found = network.imputed(x, columns.levels, codes, drawn, self.n_jobs)
+            draws.append(arrays.imputed(X, x, found))
+        return np.stack(draws)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Impute missing cells as `impute` does, the class summed out: a step of a pipeline.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        X_imputed : ndarray of shape (n_samples, n_features)
+            Conditional means of numbers, the most probable categories.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from kernelpool.datasets import make_ripley
+        >>> X, y = make_ripley(random_state=0)
+        >>> X[::3, 1] = np.nan
+        >>> imputer = SharedKernelClassifier(training="em", random_state=0)
+        >>> model = make_pipeline(imputer, LogisticRegression()).fit(X, y)
+        >>> print(f"{model.score(X, y):.1f}")
+        0.8
+        """
+        return self.impute(X)
+
+    def marginal(self, features: Sequence[Any]) -> "SharedKernelClassifier":
+        """The model of some of the features: the others are integrated out.
+
+        Parameters
+        ----------
+        features : sequence of int or str
+            Positions, or names where the model has them.
+
+        Returns
+        -------
+        model : SharedKernelClassifier
+            Of these features alone, in the order given.
+        """
+        check_is_fitted(self)
+        at = self._positions(features, "features")
+        network, inside, frame = self._network()
+        family, kernels = network.kernel.marginal(inside, at)
+        return self._model_of(family, kernels, frame, self.mixing_, self.class_prior_, at)
+
+    def conditional(self, x: Any, given: Sequence[Any] | None = None) -> "SharedKernelClassifier":
+        """The model of the other features once some are known, for one row: its class priors are
+        P(C_k|known).
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            One row.
+        given : sequence of int or str or None, default=None
+            The features that count as known, by position or name; None takes those that are not
+            missing in `x`.
+
+        Returns
+        -------
+        model : SharedKernelClassifier
+            Of the features that are not given. Its `sample`, `means_` and `log_density` say what
+            they are likely to be, its `class_prior_` which class.
+
+        Examples
+        --------
+        >>> model = SharedKernelClassifier.from_parameters(
+        ...     means=[[0.0, 0.0], [4.0, 8.0]],
+        ...     covariances=[[[1.0, 0.5], [0.5, 1.0]]] * 2,
+        ...     mixing=[[1, 0], [0, 1]],
+        ...     class_prior=[0.5, 0.5],
+        ...     classes=["a", "b"],
+        ... )
+        >>> known = model.conditional([2.0, np.nan])
+        >>> print(known.class_prior_, known.means_.ravel(), known.covariances_.ravel())
+        [0.5 0.5] [1. 7.] [0.75 0.75]
+        """
+        check_is_fitted(self)
+        categorical = any(self.columns_.levels)
+        row = self.columns_.encode(_one_row(x))[0] if categorical else np.asarray(x, np.float64)
+        check_shape("x", row, (self.n_features_in_,))
+        at = np.flatnonzero(~np.isnan(row)).tolist()
+        at = at if given is None else self._positions(given, "given")
+        rest = [i for i in range(self.n_features_in_) if i not in at]
+        if not rest or not np.isfinite(row[at]).all():
+            raise KernelpoolError(
+                f"conditional needs known values of the features that are given, and one that is "
+                f"not "
+                f"given; got {row.tolist()} and given={list(at)}."
+            )
+        known = np.where(np.isin(np.arange(len(row)), at), row, np.nan)[None, :]
+        network, inside, frame = self._network()
+        natural_params = network.kernel.natural_params(inside, float(np.finfo(np.float64).eps))
+        rows = as_rows(known).framed(frame, 64)
+        log_kernel = rows.each(lambda block, p: network.by_kernel(block, p).T, natural_params)[0]
+        joint = np.exp(log_kernel - log_kernel.max())[:, None] * self.mixing_
+        of_class = joint.sum(axis=0)
+        mixing = np.where(of_class > 0, joint / np.where(of_class > 0, of_class, 1.0), self.mixing_)
+        prior = of_class * self.class_prior_
+        family, kernels = network.kernel.given(inside, at, rest, frame.inside(row[None, :])[0, at])
+        return self._model_of(family, kernels, frame, mixing, prior / prior.sum(), rest)
+
+    def _positions(self, features: Sequence[Any], name: str) -> list[int]:
+        """Features by position or name, as positions."""
+        names = {str(name): i for i, name in enumerate(self.columns_.names or ())}
+        known: dict[Any, int] = {**names, **{i: i for i in range(self.n_features_in_)}}
+        unknown = [f for f in features if f not in known]
+        if unknown or not len(features):
+            found = f"got {unknown[0]!r}" if unknown else "got none"
+            raise KernelpoolError(
+                f"{name} must be positions below {self.n_features_in_} or names of features; "
+                f"{found}."
+            )
+        return [known[f] for f in features]
+
+    def _model_of(
+        self,
+        family: Any,
+        kernels: Any,
+        frame: Frame,
+        mixing: np.ndarray,
+        class_prior: np.ndarray,
+        at: list[int],
+    ) -> "SharedKernelClassifier":
+        """A model of the columns `at`, from kernels in the frame of all."""
+        kernels = family.out_of(kernels, Frame(frame.origin[at], frame.unit[at]))
+        means, covariances = family.to_arrays(kernels)
+        arrays = means, covariances, mixing, class_prior, getattr(kernels, "probability", None)
+        network = ClassDensities(family.name, *arrays)
+        return self._model(network, self.classes_, self.columns_.select(at))
+
+    # -- model choice ------------------------------------------------------------------------------
+
+    def n_parameters(self) -> int:
+        """Number of free parameters: kernels, mixing weights that are not fixed at zero, and class
+        priors.
+        """
+        check_is_fitted(self)
+        (n_kernels, n_classes), d = self.mixing_.shape, self.n_features_in_
+        kernel: Any = family_for(self.training_type_, np.zeros(d), self.columns_.levels)
+        # a weight that learned sharing has all but closed is no longer free
+        n_mixing = int((self._fitted.sharing > CLOSED).sum()) - n_classes
+        return int(kernel.n_parameters(n_kernels, d)) + n_mixing + n_classes - 1
+
+    @property
+    def class_posterior_(self) -> np.ndarray:
+        """P(C_k|j), equation (22): the share of each class in each kernel, (n_kernels,
+        n_classes).
+        """
+        check_is_fitted(self)
+        return np.asarray(shares_of_classes(self.mixing_ * self.class_prior_))
+
+    def kernel_overlap(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
+        r"""How far the classes of each kernel lie apart (Constantinopoulos, Titsias & Likas 2002,
+        equation (16)).
+
+        .. math:: \delta_j = \sum_k P(C_k \mid j)\, \beta_{jk}
+
+        with :math:`\beta_{jk}` the Bhattacharyya distance of kernel j from what the rows of class k
+        alone make of it. Zero where the classes overlap completely, and where a kernel serves one
+        class alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, such as those of `fit`.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        overlap : ndarray of shape (n_kernels,)
+            :math:`\delta_j`, which the overlap penalty adds up.
+        """
+        kernel, kernels, subkernels, _ = self._subkernels(X, y, sample_weight)
+        distance = Overlap(1.0, units="raw").exact(kernel, kernels, subkernels)
+        return np.asarray(np.sum(subkernels.posterior * distance, axis=1))
+
+    def subkernels(
+        self, X: Any, y: Any, sample_weight: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        r"""Each kernel as each class alone sees it (Constantinopoulos, Titsias & Likas 2002,
+        equations (11), (12)).
+
+        .. math::
+
+            \mu_{jk} = \frac{\sum_{x \in C_k} h_{jk}(x)\, x}{\sum_{x \in C_k} h_{jk}(x)}, \qquad
+            \Sigma_{jk} = \frac{\sum_{x \in C_k} h_{jk}(x) (x - \mu_{jk})(x - \mu_{jk})'}{\sum_{x \in C_k} h_{jk}(x)}
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, such as those of `fit`.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        means : ndarray of shape (n_kernels, n_classes, n_features)
+            :math:`\mu_{jk}`; the mean of the kernel itself where a class has no rows in it.
+        covariances : ndarray of shape (n_kernels, n_classes, ...)
+            :math:`\Sigma_{jk}`, by `covariance_type`; of tied kernels one matrix a class, (n_classes, n_features, n_features).
+        """
+        kernel, _, subkernels, frame = self._subkernels(X, y, sample_weight)
+        stretched = kernel.name != self.covariance_type_
+        if not isinstance(kernel, Gaussian):
+            raise KernelpoolError(
+                "subkernels has means and covariances of numbers; this model has categories "
+                "besides."
+            )
+        by_class = [kernel.out_of(part, frame, stretched=stretched) for part in subkernels.kernels]
+        axis = 0 if kernel.name == "tied" else 1
+        means = np.stack([np.asarray(part.mean) for part in by_class], axis=1)
+        return means, np.stack([np.asarray(part.covariance) for part in by_class], axis=axis)
+
+    def _subkernels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Subkernels, Frame]:
+        """The family, the kernels and their subkernels by some labeled rows, in a frame, and that
+        frame.
+        """
+        check_is_fitted(self)
+        X = encoded_rows(self, X)
+        codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
+        plain, kernels, frame = self._trained_network()
+        kernel = plain.kernel
+        if not isinstance(kernel, Gaussian | Product):
+            raise KernelpoolError(
+                f"The overlap is a distance of Gaussian kernels; "
+                f"covariance_type={self.covariance_type_!r} has none."
+            )
+        network = SharedKernel(kernel, plain.sharing, Overlap(1.0, units="raw"))
+        weight = None if sample_weight is None else np.asarray(sample_weight, float)
+        rows = as_rows(X, codes, weight).framed(frame, 64)
+        params = Params(kernels, self.mixing_, self.class_prior_)
+        e_step_params = network.e_step_params(params, rows.eps)
+        totals = network.totals(rows, e_step_params)
+        assert isinstance(totals, TotalsByClass)  # what a penalty by class asks for
+        return kernel, kernels, network.subkernels(totals, params, e_step_params), frame
+
+    def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """log p(X, y) under the model, equation (8); rows marked by `unlabeled` count with their
+        class summed out.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        log_likelihood : float
+            Summed over the rows.
+        """
+        check_is_fitted(self)
+        codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
+        joint = np.asarray(self._joint(self._rows(X))())
+        known = joint[np.arange(len(codes)), np.maximum(codes, 0)]
+        by_row = np.where(codes < 0, np.logaddexp.reduce(joint, axis=1), known)
+        return float(by_row.sum() if sample_weight is None else np.asarray(sample_weight) @ by_row)
+
+    def bic(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Bayesian information criterion, -2 log p(X, y) + (number of parameters) log n: the lower
+        the better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        bic : float
+            The criterion.
+        """
+        n = len(y) if sample_weight is None else float(np.sum(sample_weight))
+        return -2 * self.log_likelihood(X, y, sample_weight) + self.n_parameters() * float(
+            np.log(n)
+        )
+
+    def aic(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Akaike information criterion, -2 log p(X, y) + 2 (number of parameters): the lower the
+        better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        aic : float
+            The criterion.
+        """
+        return -2 * self.log_likelihood(X, y, sample_weight) + 2 * self.n_parameters()
+
+    def _describe(self) -> Description:
+        n = plural(len(self.means_), f"{gaussians_text(self)} Gaussian kernel")
+        split = "" if self._fitted.parents is None else ", split by class,"
+        return Description(
+            f"{n} {sharing_text(sharing_of(self))} {classes_text(self)}{split} in "
+            f"{features_text(self)}{training_text(self)}",
+            shared_pool(self),
+        )
+
+
+Member = tuple[SharedKernel, NaturalParams, Any]
+"""A network, its kernels in the frame of all, and its mixing weights."""
+
+
+def in_one_frame(
+    models: Sequence[SharedKernelClassifier], rows: Rows, frame: Frame
+) -> tuple[tuple[Member, ...], Rows]:
+    """Networks with their kernels in a frame, and rows in it."""
+    members, width = [], 0
+    for model in models:
+        network, kernels, _ = model._network(frame)
+        natural_params = network.kernel.natural_params(kernels, rows.eps)
+        members.append((network, natural_params, model.mixing_))
+        width = max(width, sum(natural_params.weight.shape) + 2 * len(model.classes_))
+    return tuple(members), rows.framed(frame, width)
+
+
+def average_density(models: Sequence[SharedKernelClassifier], rows: Rows) -> RowFunction:
+    """log of the mean p(x|C_k) of some networks."""
+    _, _, frame = models[0]._network()
+    members, framed = in_one_frame(models, rows, frame)
+    params = members, frame.log_volume, np.log(frame.unit)
+    return RowFunction(framed, _average_log_density, params)
+
+
+def _average_log_density(
+    block: Block, members: tuple[Member, ...], log_volume: float, log_unit: Any
+) -> Any:
+    """Titsias & Likas 2001, (38): log of the mean of the networks' densities, (n, K), in the units
+    of the data.
+    """
+    parts = [network.log_density(block, *params) for network, *params in members]
+    found = parts[0]
+    if len(parts) > 1:
+        found = logsumexp(namespace(block.x).stack(parts), axis=0) - float(np.log(len(parts)))
+    # where cells are missing, the volume is that of the known ones, (n, 1)
+    missing = block.missing
+    return found - (log_volume if missing is None else (missing.observed @ log_unit)[:, None])
+
+
+def _one_row(x: Any) -> Any:
+    """One row as a table of one row."""
+    if hasattr(x, "to_frame"):  # of pandas
+        return x.to_frame().T
+    return x if hasattr(x, "shape") and len(x.shape) == 2 else np.asarray(x, dtype=object)[None, :]
+
+
+def _average_log_proba(
+    block: Block,
+    members: tuple[Member, ...],
+    log_priors: tuple[Any, ...],
+    log_prior_ratio: Any,
+    log_prior: Any,
+) -> Any:
+    """The log of the mean P(C_k|x) of several networks, adjusted to other class priors, (n, K).
+
+    Their own priors were moved to decide better; of a row of which nothing is known the class
+    priors are all there is to say.
+    """
+    xp = namespace(block.x)
+    log_proba = [
+        log_softmax(network.log_density(block, *params) + own_prior)
+        for (network, *params), own_prior in zip(members, log_priors, strict=True)
+    ]
+    found = logsumexp(xp.stack(log_proba), axis=0) + log_prior_ratio
+    if block.missing is None:
+        return found
+    nothing = xp.sum(block.missing.observed, axis=1, keepdims=True) == 0  # (n, 1)
+    return xp.where(nothing, log_prior + xp.zeros_like(found), found)

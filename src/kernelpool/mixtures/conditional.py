@@ -1,0 +1,399 @@
+r"""Shared-kernel networks trained to tell classes apart: on log P(C|x), from the EM solution.
+
+EM makes a network that describes each class. The same network, moved from there to raise the
+conditional likelihood
+
+.. math:: \frac1n \sum_n \log P(y_n \mid x_n), \qquad P(C_k \mid x) \propto P(C_k) \sum_j \pi_{jk}\, p(x \mid j)
+
+decides between them. In more than a few dimensions mixtures are far too sure of their classes, and
+from such a start the first steps only blur them. So the climb starts from the EM solution at the
+inverse temperature :math:`\beta` that suits held-out rows best, kernel by kernel:
+:math:`(\pi_{jk}\, p(x \mid j))^\beta` is again a weighted Gaussian, of covariance
+:math:`\Sigma_j / \beta`. It goes on by L-BFGS in the network's own coordinates, where a gradient costs about a sweep, and the
+network with the least loss on held-out rows is kept.
+
+Where a class has few rows for its number of features, covariances of its own mislead. So starts are
+also sought among networks whose covariances are moved to their mean (Friedman, "Regularized
+discriminant analysis", Journal of the American Statistical Association 84(405), 1989): with one
+kernel a class the far end is linear discriminant analysis.
+
+Lasserre, Bishop & Minka, "Principled hybrids of generative and discriminative models", CVPR 2006,
+is behind ``generative_weight``: that share of the objective is the likelihood itself, which holds
+the kernels near the rows that they describe.
+
+Several networks are trained, each stopped on a fold that it was not trained on; their probabilities
+are averaged.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ..arrays import (
+    Array,
+    device,
+    log_weighted_sums,
+    logsumexp,
+    match_array,
+    namespace,
+    safe_log,
+    to_numpy,
+)
+from ..data.cross_fit import Selection, cross_fit
+from ..data.folds import SampledRows, draw_rows, fold_data, near, stratified_folds
+from ..data.prepare import TrainingData
+from ..em import Outcome
+from ..errors import KernelpoolError
+from ..lbfgs import maximize
+from ..rows import Block, Frame, Rows, one_blas_thread, with_missing
+from ..rows.sample import MOST_ROWS, Sample, content_key
+from .fit import ClassDensities, FittedSharedKernel, MixtureTraining, Settings, is_auto, log_joint
+from .network import Params, SharedKernel
+
+BETAS = tuple(np.exp(np.linspace(-9, 0.5, 20)).tolist())
+"""Inverse temperatures that are tried; over indicators of categories, mixtures are far too sure."""
+
+SHRINKAGES = (0.0, 0.3, 1.0)
+"""How far the covariances of kernels are moved to their mean, at the start."""
+
+GENERATIVE_WEIGHTS = (0.0, 0.01, 0.1)
+"""Shares of the likelihood in the objective that ``generative_weight="auto"`` tries."""
+
+MAX_ITER = 150
+
+MOST_PARAMETERS = 500
+"""Parameters a row from which on the start is kept: to move so many tells nothing of other rows."""
+
+MOST_AT_START, MOST_IN_CLIMB = 10**8, 4 * 10**9
+"""Products of rows, kernels and classes that a start is chosen with, and that the steps of a climb
+take together: with hundreds of classes there are fewer rows and steps, or no climb at all.
+"""
+
+TOO_FAR = -1e6
+"""The objective where there is no network; finite, so that a search can interpolate."""
+
+PATIENCE = 12
+"""Steps without a lower loss on held-out rows before the climb ends."""
+
+HEAD_START = 8
+"""Steps after which a climb from a second start must not lie behind where the first one was by
+then.
+"""
+
+GAIN = 1e-4
+"""A loss lower by less than this part of it is no lower."""
+
+MOST_HELD_OUT = 10_000
+"""Rows that are held out of more than `MOST_ROWS`, or a fifth of them."""
+
+FEWEST = 20
+"""Rows of a class from which on some of them are held out there."""
+
+FORGETTING = 10
+"""Sweeps without the rows that are held out, from the network that was trained on them."""
+
+
+def fit_discriminative(
+    data: TrainingData,
+    settings: Settings,
+    generative: FittedSharedKernel,
+    held_out: SampledRows | None = None,
+) -> tuple[list[ClassDensities], float, np.ndarray | None, bool]:
+    """One network for each fold, or one for the rows that are given as held out.
+
+    More rows than the host should hold stay where they live: some are held out once, and the
+    generative network of all rows is first trained on by EM without these.
+
+    Returns the networks, whose probabilities are to be averaged; their log-loss a row on rows that
+    each was not trained on; log P(C_k|x) of the rows that were given as held out, each by the
+    network that others of them select, (n, K); and whether the training was interrupted.
+    """
+    found: list[tuple[ClassDensities, float, Selection]] = []
+
+    def fit(part: TrainingData, settings: Settings, out: SampledRows) -> tuple[None, np.ndarray]:
+        selection = Selection(out.code, out.weight, out.key, GAIN)
+        network, loss, outcome = _trained(part, settings, out, selection)
+        found.append((network, loss, selection))
+        if outcome is Outcome.INTERRUPTED:
+            raise KeyboardInterrupt
+        return None, selection.log_proba
+
+    def fit_fold(train: tuple[Any, ...], out: tuple[Any, ...]) -> tuple[None, np.ndarray]:
+        rows = SampledRows(*train)
+        fewer = settings.limited(rows.x, rows.code, len(data.classes))
+        return fit(fold_data(data, rows, settings.n_jobs), fewer, SampledRows(*out))
+
+    interrupted = False
+    try:
+        if held_out is not None:  # all rows train, and EM has settled on them
+            n_sweeps = FORGETTING if data.n_rows > MOST_ROWS else 0
+            fit(data, _from_network(generative, settings, n_sweeps), held_out)
+        elif data.n_rows > MOST_ROWS:
+            part, out = divide(data, settings)
+            fit(part, _from_network(generative, settings, FORGETTING), out)
+        else:
+            rows = draw_rows(data, settings.seed)
+            fold = stratified_folds(
+                rows.code, settings.training.n_folds, key=rows.key, weight=rows.weight
+            )
+            cross_fit(fit_fold, rows, fold)
+    except KeyboardInterrupt:  # what there is stays; without any, the generative network decides
+        interrupted = True
+    if not found:
+        return [], np.nan, None, interrupted
+    networks, losses, selections = zip(*found, strict=True)
+    weights = [selection.weight.sum() for selection in selections]  # may be zero in every fold
+    loss = float(np.average(losses, weights=weights if any(weights) else None))
+    log_proba = None if held_out is None else selections[0].log_proba
+    return list(networks), loss, log_proba, interrupted
+
+
+def _from_network(network: FittedSharedKernel, settings: Settings, n_sweeps: int) -> Settings:
+    """Settings that start from a network, for some sweeps."""
+    return replace(
+        settings,
+        n_kernels=None,
+        start=network.as_start(),
+        sharing=network.sharing,
+        max_iter=min(settings.max_iter, n_sweeps),
+    )
+
+
+# -- rows held out where they live -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Division:
+    """Which rows are held out, decided row by row from their content in the frame of training."""
+
+    seed: int
+    share: float
+    spared: np.ndarray
+    """Whether the rows of a class always train, and (last) those without a class, (K + 1,)."""
+
+    def held_out(self, block: Block) -> Array:
+        """Whether each row is held out, (n,)."""
+        xp = namespace(block.x)
+        x = block.x
+        if block.missing is not None:
+            x = xp.where(block.missing.observed > 0, x, xp.nan * xp.ones_like(x))
+        spared = xp.asarray(self.spared, device=device(x))
+        last = (len(self.spared) - 1) * xp.ones_like(block.y)
+        code = xp.where(block.y < 0, last, block.y)  # type: ignore[operator]
+        return (content_key(near(x), self.seed) < self.share) & ~xp.take(spared, code, axis=0)
+
+    def drawn(self, block: Block) -> Sample:
+        """The rows that are held out, on the host."""
+        out, x = to_numpy(self.held_out(block)), with_missing(block)
+        weight = np.ones(len(x)) if block.weight is None else to_numpy(block.weight)
+        at = np.flatnonzero(out & (weight > 0))
+        columns = to_numpy(block.y)[at], x[at], np.asarray(weight[at], np.float64)
+        return Sample(np.zeros(len(at)), *columns, sys.maxsize)
+
+    def in_training(self, block: Block) -> Block:
+        """The block in which the rows that are held out weigh nothing."""
+        kept = namespace(block.x).astype(~self.held_out(block), block.x.dtype)
+        return block.weighted(kept if block.weight is None else block.weight * kept)
+
+
+@dataclass(frozen=True)
+class RowsInTraining:
+    """All rows, of which those that are held out count nothing in sums."""
+
+    rows: Rows
+    division: Division
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rows, name)
+
+    def total(self, statistic: Callable[..., Any], *params: Any) -> Any:
+        return self.rows.total(partial(_total_in_training, statistic, self.division), *params)
+
+    def framed(self, frame: Frame, width: int) -> "RowsInTraining":
+        return RowsInTraining(self.rows.framed(frame, width), self.division)
+
+    def by_class(self) -> "RowsInTraining":
+        return RowsInTraining(self.rows.by_class(), self.division)
+
+
+def _total_in_training(
+    statistic: Callable[..., Any], division: Division, block: Block, *params: Any
+) -> Any:
+    return statistic(block.once("in training", division.in_training, 2), *params)
+
+
+def divide(data: TrainingData, settings: Settings) -> tuple[TrainingData, SampledRows]:
+    """The training data less some rows that are held out; and these, on the host.
+
+    Unlike folds, it moves no other row to the host. Classes of few rows are not held out.
+    """
+    share = min(MOST_HELD_OUT / max(data.n_rows, 1.0), 0.2)
+    spared = np.append(data.class_weight < FEWEST * data.row_weight, True)
+    division, training = Division(settings.seed, share, spared), MixtureTraining(data, settings)
+    drawn = training.rows.total(division.drawn)
+    order = np.lexsort((drawn.code, *drawn.x.T))
+    code, weight = drawn.code[order], drawn.weight[order]
+    out = SampledRows(training.frame.outside(drawn.x[order]), code, weight, drawn.key[order])
+    n_classes = len(data.classes)
+    known = ~np.isnan(out.x) * weight[:, None]
+    of_class = np.stack([known[code == k].sum(axis=0) for k in range(-1, n_classes)])
+    return replace(
+        data,
+        rows=RowsInTraining(data.rows, division),
+        observed=None if data.observed is None else data.observed - of_class,
+        class_weight=data.class_weight - np.bincount(code, weight, minlength=n_classes),
+        n_rows=data.n_rows - len(code),
+    ), out
+
+
+# -- the climb -------------------------------------------------------------------------------------
+
+
+def tempered(network: SharedKernel, params: Params, beta: float) -> Params:
+    """The network whose weighted densities are those of `params` to the power of `beta`, kernel by
+    kernel.
+    """
+    kernel = network.kernel
+    kernels = kernel.tempered(params.kernels, beta)
+    # (pi N)^beta = pi^beta (peak^beta / peak') N', and what a column sums to belongs to its class
+    log_constant = beta * kernel.log_peak(params.kernels) - kernel.log_peak(kernels)  # (M,)
+    log_mixing = beta * safe_log(params.mixing) + log_constant[:, None]
+    log_column = logsumexp(log_mixing, axis=0)
+    log_prior = beta * safe_log(params.class_prior) + log_column
+    return Params(
+        kernels, np.exp(log_mixing - log_column), np.exp(log_prior - logsumexp(log_prior, axis=0))
+    )
+
+
+def _trained(
+    data: TrainingData, settings: Settings, out: SampledRows, selection: Selection
+) -> tuple[ClassDensities, float, Outcome]:
+    """EM on the rows that train, then climbs from there: the network with the least loss on the
+    rows held out, in the units of the data, that loss a row, and how the last climb ended.
+    """
+    training = MixtureTraining(data, replace(settings, class_prior=None))
+    em_fit = training.best()
+    if em_fit.outcome is Outcome.INTERRUPTED:
+        raise KeyboardInterrupt
+    last = em_fit.params  # a learned sharing plays no part from here on
+    start = match_array(Params(last.kernels, last.mixing, last.class_prior), like=np.empty(0))
+    kernel, share = training.host_kernel, start.mixing @ start.class_prior
+    network = SharedKernel(kernel, np.ones(start.mixing.shape))
+    held_out = training.other_rows(out.x, out.code, out.weight)
+    shrunk = [kernel.shrunk(start.kernels, share / share.sum(), degree) for degree in SHRINKAGES]
+    places = [replace(start, kernels=kernels) for kernels in shrunk]
+    n_pairs = start.mixing.size
+    some = slice(None, None, 1 + int(len(out.x) * n_pairs // MOST_AT_START))
+    few = training.other_rows(out.x[some], out.code[some], out.weight[some])
+    tried = np.concatenate([tempered_losses(network, few, place) for place in places])
+    # the best start is not always the start of the best way up: from the covariances as they are it
+    # goes on further
+    begins = sorted({int(np.argmin(tried)), int(np.argmin(tried[: len(BETAS)]))})
+    given, n_parameters = settings.training.generative_weight, kernel.n_parameters
+    weights = GENERATIVE_WEIGHTS if is_auto(given) else (float(given),)
+    max_iter = min(MAX_ITER, int(MOST_IN_CLIMB // (data.n_rows * n_pairs)))
+    few_parameters = n_parameters(*start.kernels.mean.shape) <= MOST_PARAMETERS * data.n_rows
+    max_iter = max_iter if few_parameters and max_iter >= PATIENCE else 0
+    rivals: dict[float, list[float]] = {}
+    climbs = []
+    for begin, weight in product(begins, weights):
+        first = tempered(network, places[begin // len(BETAS)], BETAS[begin % len(BETAS)])
+        steps: list[float] = []
+        rival = rivals.setdefault(weight, steps)
+
+        def objective(params: Params, weight: float = weight) -> tuple[Any, float]:
+            return network.gradient(training.rows, params, weight)
+
+        def loss(params: Params) -> float:
+            return selection.add(log_proba(network, held_out, params))
+
+        climbs.append(_climb(network, first, objective, loss, max_iter, steps, rival))
+        if climbs[-1][2] is Outcome.INTERRUPTED:
+            break
+    params, lowest, _ = min(climbs, key=lambda climb: climb[1])
+    return training.in_data_units(params), lowest, climbs[-1][2]
+
+
+def _climb(
+    network: SharedKernel,
+    start: Params,
+    objective: Callable[[Params], tuple[Any, float]],
+    held_out_loss: Callable[[Params], float],
+    max_iter: int,
+    steps: list[float],
+    rival: list[float],
+) -> tuple[Params, float, Outcome]:
+    """Up from `start`: the network with the least held-out loss on the way, that loss, and how the
+    climb ended. `steps` receives the lowest loss up to each step; `rival` has those of the climb
+    before.
+    """
+    best, lowest, best_step = start, held_out_loss(start), 0
+    if not max_iter:
+        steps.append(lowest)
+        return start, lowest, Outcome.STOPPED
+
+    def watch(vector: np.ndarray, _: float) -> bool:
+        """Called at the start, and after each step."""
+        nonlocal best, lowest, best_step
+        n_steps = len(steps)
+        if n_steps:
+            params = network.from_vector(vector, start)
+            loss = held_out_loss(params)
+            if loss < (1 - GAIN) * lowest:
+                best, lowest, best_step = params, loss, n_steps
+        steps.append(lowest)
+        if n_steps >= HEAD_START and lowest > rival[min(n_steps, len(rival) - 1)]:
+            return True
+        return n_steps >= best_step + PATIENCE
+
+    def at(vector: np.ndarray) -> tuple[np.ndarray, float]:
+        try:
+            gradient, value = objective(network.from_vector(vector, start))
+        except (KernelpoolError, FloatingPointError):  # too long a step: no covariances any more
+            return np.zeros_like(vector), TOO_FAR
+        return np.asarray(to_numpy(gradient)), value
+
+    point = np.asarray(to_numpy(network.to_vector(start)))
+    with one_blas_thread():
+        top = maximize(at, point, max_iter=max_iter, memory=15, on_step=watch)
+    return best, lowest, top.outcome
+
+
+def log_proba(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
+    """log P(C_k|x), (n, K)."""
+    joint = log_joint(network, rows, params)
+    joint -= joint.max(axis=1, keepdims=True)
+    return np.asarray(joint - logsumexp(joint, axis=1)[:, None])
+
+
+def tempered_losses(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
+    """Sum of the log-losses at each of `BETAS`, (L,), from one pass over the densities: they need
+    only be raised to a power.
+
+    Of rows with missing cells it is that of the marginal densities to the power, not of the
+    marginals of the power.
+    """
+    natural_params = network.kernel.natural_params(params.kernels, rows.eps)
+    return np.asarray(rows.total(_tempered_losses, network, natural_params, params))
+
+
+def _tempered_losses(
+    block: Block, network: SharedKernel, natural_params: Any, params: Params
+) -> Any:
+    """Sums over the rows with a class, (L,)."""
+    codes = np.asarray(block.y)
+    known = np.flatnonzero(codes >= 0)
+    weight = np.ones(len(known)) if block.weight is None else np.asarray(block.weight)[known]
+    by_kernel = np.asarray(network.by_kernel(block, natural_params), np.float64)[:, known]
+    mixing, log_prior = np.asarray(params.mixing), safe_log(np.asarray(params.class_prior))
+    losses = []
+    for beta in BETAS:
+        joint = log_weighted_sums(beta * by_kernel, mixing**beta).T + beta * log_prior  # (n, K)
+        own = joint[np.arange(len(known)), codes[known]]
+        losses.append(weight @ (logsumexp(joint, axis=1) - own))
+    return np.array(losses)

@@ -1,0 +1,764 @@
+"""Training of shared-kernel networks: settings and rows in, fitted parameters out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..arrays import match_array, safe_log, to_numpy
+from ..base.monitor import FitMonitor, OnSweep
+from ..data.prepare import (
+    TrainingData,
+    check_columns,
+    check_positive,
+    class_prior_for,
+    feature_name,
+    feature_scale,
+    given_array,
+    label_name,
+)
+from ..em import Fit, Outcome, Squarem, Stop, best_of, em
+from ..errors import KernelpoolError
+from ..kernels import FAMILIES, Kernels, NaturalParams, family_for
+from ..penalties import Anchor, CategoryPrior, Conjugate, NoPenalty, Overlap, Penalty
+from ..rows import Block, Frame, Rows, as_rows, max_abs_value, one_blas_thread
+from ..rows.sample import ClassSample, sample_rows
+from ..tables.columns import Columns
+from .by_class import split
+from .learned_sharing import Learned, LearnedSharing, init_sharing
+from .network import Params, SharedKernel, sharing_table
+from .start import METHODS, Start, apportion, opened, placed, uniform_mixing
+
+DEFAULT_PER_CLASS = 5
+"""Kernels a class when `n_kernels` is None, fewer where a class has few distinct rows:"""
+
+DEFAULT_ROWS = 10
+"""of kernels with a matrix of their own, one for this many times d + 1; of others, one for five."""
+
+SETTLING = 3
+"""Sweeps of a moved kernel before the objective is compared."""
+
+
+AUTO, LEARNED = "auto", "learned"
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a setting is to be chosen on held-out rows."""
+    return isinstance(value, str) and value == AUTO
+
+
+def is_learned(sharing: Any) -> bool:
+    """Whether the degrees of sharing are to be learned."""
+    return isinstance(sharing, str) and sharing == LEARNED
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a `SharedKernelClassifier` is trained, where the defaults of a name do not do.
+
+    Parameters
+    ----------
+    method : {"conditional", "em"}, default="conditional"
+        As the parameter `training` of `SharedKernelClassifier`.
+    generative_weight : float or "auto", default=0.0
+        Share of the likelihood in the objective of conditional training (Lasserre, Bishop & Minka
+        2006): 0 is the conditional likelihood alone, 1 the likelihood. "auto" takes the one of 0,
+        0.01 and 0.1 with the least loss on held-out rows.
+    n_folds : int, default=4
+        Conditional networks, each stopped on one fold; their probabilities are averaged.
+    acceleration : {"squarem"} or None, default="squarem"
+        Extrapolate EM, keeping only steps that do not lower the objective. None is plain EM, as in
+        the papers.
+
+    Examples
+    --------
+    >>> from kernelpool import SharedKernelClassifier, Training
+    >>> plain = SharedKernelClassifier.prbf(8, training=Training("em", acceleration=None))
+    """
+
+    method: str = "conditional"
+    generative_weight: float | str = 0.0
+    n_folds: int = 4
+    acceleration: str | None = "squarem"
+
+    def __post_init__(self) -> None:
+        allowed = {"method": ("conditional", "em"), "acceleration": ("squarem", None)}
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                raise KernelpoolError(
+                    f"{name} of Training must be one of {list(values)}; got "
+                    f"{getattr(self, name)!r}."
+                )
+        if not self.n_folds >= 2:
+            raise KernelpoolError(f"n_folds of Training must be at least 2; got {self.n_folds!r}.")
+        weight = self.generative_weight
+        if not is_auto(weight) and (isinstance(weight, str) or not 0 <= weight <= 1):
+            raise KernelpoolError(
+                f"generative_weight of Training must lie in [0, 1], or be 'auto'; got {weight!r}."
+            )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of one network; see the parameters of `SharedKernelClassifier`."""
+
+    n_kernels: Any = None
+    covariance_type: str = "full"
+    standardize: bool = False
+    sharing: Any = 1.0
+    """A degree, a table (M, K), "learned" or "auto"."""
+    overlap: Any = field(default_factory=lambda: Overlap(0.0))
+    """An `Overlap`, or "auto"."""
+    kernel_prior: str | None = None
+    covariance_floor: float = 1e-6
+    class_prior: Any = None
+    start: Start = field(default_factory=Start)
+    training: Training = field(default_factory=Training)
+    empty_kernels: str = "move"
+    max_iter: int = 200
+    tol: float = 1e-5
+    seed: int = 0
+    n_jobs: int | None = None
+
+    @property
+    def has_auto(self) -> bool:
+        """Whether anything is still to be chosen."""
+        given = self.n_kernels, self.covariance_type, self.kernel_prior, self.sharing, self.overlap
+        return any(map(is_auto, given))
+
+    @property
+    def is_stretched(self) -> bool:
+        """Whether kernels are of another family in the units of the data than in those of
+        training.
+        """
+        return self.standardize and FAMILIES[self.covariance_type].scaled is not None
+
+    @property
+    def type_in_data_units(self) -> str:
+        """The family of the kernels in the units of the data."""
+        scaled = FAMILIES[self.covariance_type].scaled
+        return scaled if self.standardize and scaled is not None else self.covariance_type
+
+    @property
+    def n_total(self) -> int | None:
+        """How many kernels in all were asked for."""
+        return None if self.n_kernels is None else int(np.sum(self.n_kernels))
+
+    def limited(self, x: np.ndarray, codes: np.ndarray, n_classes: int) -> "Settings":
+        """No more kernels than there are rows, class by class where they are given so."""
+        if self.n_kernels is None or self.start.owners is not None or self.start.means is not None:
+            return self
+        if not hasattr(self.n_kernels, "__len__"):
+            return replace(self, n_kernels=min(int(self.n_kernels), len(x)))
+        most = [max(1, len(np.unique(x[codes == k], axis=0))) for k in range(n_classes)]
+        return replace(self, n_kernels=[*map(min, self.n_kernels, most)])
+
+
+def frame_of(
+    name: str,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    levels: tuple[int, ...] | None = None,
+    standardize: bool = False,
+) -> tuple[Frame, np.ndarray]:
+    """The frame that suits a family, and the variance of each feature in it (that of a constant
+    feature is one).
+
+    Families that are closed under scaling features one by one get a unit for each; the spherical
+    one a common unit, unless features are to be standardized. Codes of categories stay as they are.
+    """
+    numbers, unit = np.array(levels or [0] * len(mean)) == 0, np.ones(len(mean))
+    unit[numbers] = feature_scale(variance[numbers], FAMILIES[name].equivariant or standardize)
+    in_frame = np.where(numbers & (variance > 0), variance / unit**2, 1.0)
+    return Frame(np.where(numbers, mean, 0.0), unit), in_frame
+
+
+@dataclass(frozen=True)
+class ClassDensities:
+    """Class densities in the units of the data."""
+
+    covariance_type: str
+    """Of `covariances`: spherical kernels of standardized features are diagonal in the units of the
+    data.
+    """
+    means: np.ndarray
+    """(M, d)."""
+    covariances: np.ndarray
+    mixing: np.ndarray
+    """(M, K)."""
+    class_prior: np.ndarray
+    """(K,)."""
+    probabilities: np.ndarray | None
+    """Of categories, (M, W); None where there are none."""
+
+    def in_frame(
+        self, levels: tuple[int, ...], frame: Frame | None = None
+    ) -> tuple[Any, Kernels, Frame]:
+        """The family of the kernels, without a floor, the kernels in a frame, and that frame: the
+        one that suits the rows for which the mixture stands, if none is given.
+        """
+        kernel: Any = family_for(self.covariance_type, np.zeros(len(levels)), levels)
+        kernels = kernel.from_arrays(self.means, self.covariances, self.probabilities)
+        if frame is None:
+            share = self.mixing @ self.class_prior
+            origin = share / share.sum() @ self.means
+            numbers, variance = np.array(levels) == 0, np.ones(len(levels))
+            spread = kernel.variances(kernels) + (kernels.mean - origin[numbers]) ** 2
+            variance[numbers] = share / share.sum() @ spread
+            frame, _ = frame_of(self.covariance_type, origin, variance, levels)
+        return kernel, kernel.into(kernels, frame), frame
+
+    def imputed(
+        self,
+        x: np.ndarray,
+        levels: tuple[int, ...],
+        codes: np.ndarray | None = None,
+        drawn: tuple[np.ndarray, np.ndarray] | None = None,
+        n_jobs: int | None = None,
+    ) -> np.ndarray:
+        """Encoded rows (n, d) with their missing cells imputed: of classes `codes`, -1 for any; as
+        expected, or `drawn` by `pick` and `noise` (see `SharedKernel.impute`).
+        """
+        kernel, kernels, frame = self.in_frame(levels)
+        natural_params = kernel.natural_params(kernels, float(np.finfo(x.dtype).eps))
+        # the last column is for any class
+        log_share = safe_log(np.column_stack([self.mixing, self.mixing @ self.class_prior]))
+        rows = as_rows(x, np.arange(len(x)), n_jobs=n_jobs)
+        rows = rows.framed(frame, sum(natural_params.weight.shape))
+        codes = np.full(len(x), -1) if codes is None else codes
+        network = SharedKernel(kernel, np.ones_like(self.mixing))
+        found = rows.each(_impute, network, natural_params, log_share, codes, drawn)
+        return np.where(np.isnan(x), frame.outside(np.asarray(found)), x)
+
+
+def _impute(
+    block: Block,
+    network: SharedKernel,
+    natural_params: NaturalParams,
+    log_share: Any,
+    codes: Any,
+    drawn: Any,
+) -> Any:
+    """Rows whose `y` are their positions, imputed."""
+    at = block.y
+    pick, noise = (None, None) if drawn is None else (drawn[0][at], drawn[1][at, :])
+    return network.impute(block, natural_params, log_share[:, codes[at]], pick, noise)
+
+
+@dataclass(frozen=True)
+class FittedSharedKernel(ClassDensities):
+    """A fitted `SharedKernelClassifier`; see its attributes."""
+
+    columns: Columns
+    classes: np.ndarray
+    owners: np.ndarray
+    """Labels of classes, (M,)."""
+    sharing: np.ndarray
+    """The table under which it was trained, (M, K); a learned one as it came out."""
+    training_type: str
+    n_kernels: int
+    n_kernels_at_start: int
+    """Those that lost their rows are no longer among the means."""
+    sharing_degree: float = 1.0
+    kernel_prior: str | None = None
+    overlap: float = 0.0
+    objective: float | None = None
+    history: np.ndarray | None = None
+    n_iter: int | None = None
+    converged: bool | None = None
+    weight_seen: float | None = None
+    parents: np.ndarray | None = None
+    """The shared kernel that each was split from, (M,); None if nothing was split."""
+    selection: dict[str, np.ndarray] | None = None
+    discriminative: list[Any] | None = None
+    conditional_loss: float | None = None
+    class_shares: np.ndarray | None = None
+    validation_log_proba: np.ndarray | None = None
+    stream: Any = None
+
+    def as_start(self) -> Start:
+        """A start from here."""
+        names = "owners", "means", "covariances", "mixing", "probabilities"
+        return Start(**{name: getattr(self, name) for name in names})
+
+    @classmethod
+    def of(
+        cls, network: ClassDensities, columns: Columns, classes: np.ndarray, **fields: Any
+    ) -> "FittedSharedKernel":
+        """A network as a fitted record; `fields` are those that it does not have."""
+        n_kernels, share = len(network.means), network.mixing * network.class_prior
+        fields = {
+            "owners": classes[np.argmax(share, axis=1)],
+            "sharing": np.ones_like(network.mixing),
+            "training_type": network.covariance_type,
+            "n_kernels_at_start": n_kernels,
+            **fields,
+        }
+        fields |= {"columns": columns, "classes": classes, "n_kernels": n_kernels}
+        return cls(**vars(network), **fields)
+
+
+Trained = tuple[FittedSharedKernel, Fit[Params], str | None]
+"""A trained network, the run that it comes from, in the frame of the training, and a warning about
+kernels that were dropped because they lost their rows.
+"""
+
+
+def fit_shared_kernel(
+    data: TrainingData, settings: Settings, monitor: FitMonitor | None = None
+) -> Trained:
+    """The best of the starts."""
+    training = MixtureTraining(data, settings)
+    return training.fitted(training.best(monitor))
+
+
+class MixtureTraining:
+    """One data set and one kernel family, on which networks are trained."""
+
+    def __init__(self, data: TrainingData, settings: Settings) -> None:
+        self.data, self.settings, floor = data, settings, settings.covariance_floor
+        name, stretched = settings.covariance_type, settings.is_stretched
+        about = data.mean, data.variance, data.levels
+        self.frame, self.variance = frame_of(name, *about, standardize=stretched)
+        self.host_kernel: Any = family_for(name, floor * self.variance, data.levels)
+        at_rows = match_array(floor * self.variance, like=data.rows.backend)
+        self.kernel: Any = family_for(name, at_rows, data.levels)
+        self.class_prior = class_prior_for(settings.class_prior, data.classes, data.class_share)
+        # scratch of a row: features, indicators and one number a kernel; their number is not known
+        # yet
+        self._width = self.host_kernel.n_features(len(data.mean)) + len(data.classes) + 1
+        wild = bool(np.isfinite(data.reach).any())
+        reach = data.reach * np.sqrt(self.variance) if wild else None
+        self._frame_in_reach = replace(self.frame, reach=reach)
+        self.rows = data.rows.framed(self._frame_in_reach, self._width + 32)
+        self.stop = Stop(
+            settings.max_iter,
+            settings.tol,
+            monotone=settings.overlap.strength == 0,
+            # the objective of float32 rows is itself no better than float32
+            eps=max(Stop.eps, 8 * data.rows.eps),
+            # kernels a millionth of a millionth wide: their log-densities are no better than this
+            noise=min(8 * np.finfo(np.float64).eps / floor, 1e-2) if floor > 0 else 0.0,
+        )
+        self._rng = np.random.default_rng(settings.seed)
+
+    # -- training ----------------------------------------------------------------------------------
+
+    def best(self, monitor: FitMonitor | None = None) -> Fit[Params]:
+        """EM from every start; the run that ended highest."""
+        monitor = FitMonitor() if monitor is None else monitor
+        sharing, fits = self.sharing, []
+        n_starts = 1 if self._given_kernels[1] is not None else self.settings.start.n_init
+        with monitor.fitting(n_starts, **self.described()):
+            for i in range(n_starts):
+                start = self.first(sharing)
+                with monitor.start(i) as on_sweep:
+                    fits.append(self.run(start, sharing, self.owners, on_sweep))
+                if fits[-1].outcome is Outcome.INTERRUPTED:
+                    break
+        return best_of(fits)
+
+    def run(
+        self,
+        start: Params,
+        sharing: np.ndarray,
+        owners: np.ndarray,
+        on_sweep: OnSweep | None = None,
+        penalty: Penalty | None = None,
+    ) -> Fit[Params]:
+        """EM from `start`, under `penalty` beside the one of the settings; a `Learned` start has
+        its sharing learned.
+        """
+        network: Any = self._network(sharing, penalty)
+        if isinstance(start, Learned):
+            network = LearnedSharing(self.kernel, network.penalty)
+        accelerated = self.settings.training.acceleration is not None
+        move = self._mover(network, owners) if self.settings.empty_kernels == "move" else None
+        return self._em(network, start, self.stop, accelerated, repair=move, on_sweep=on_sweep)
+
+    def _em(
+        self, network: Any, start: Params, stop: Stop, accelerated: bool = True, **options: Any
+    ) -> Fit[Params]:
+        rows = self._rows_for(network)
+        options["accelerator"] = Squarem(network.coordinates, network.at) if accelerated else None
+        with one_blas_thread():
+            return em(lambda params: network.sweep(rows, params), start, stop, **options)
+
+    def _rows_for(self, network: SharedKernel | LearnedSharing) -> Rows:
+        return self._by_class if network.takes_classes_apart else self.rows
+
+    @cached_property
+    def _by_class(self) -> Rows:
+        return self.rows.by_class()
+
+    def _network(self, sharing: np.ndarray, penalty: Penalty | None = None) -> SharedKernel:
+        own = self._penalty(sharing)
+        table = match_array(sharing, like=self.rows.backend)
+        return SharedKernel(self.kernel, table, own if penalty is None else own + penalty)
+
+    def _penalty(self, sharing: np.ndarray) -> Penalty:
+        levels, settings = self.data.levels, self.settings
+        penalty: Penalty = NoPenalty() if levels is None else CategoryPrior()
+        if settings.kernel_prior == "conjugate":
+            # of a constant feature nothing is expected: a width there would be the narrower the
+            # more rows a kernel has
+            expected = self.variance * (self.data.variance > 0)
+            numbers = expected if levels is None else expected[np.array(levels) == 0]
+            penalty = penalty + Conjugate(numbers, len(sharing)) if len(numbers) else penalty
+        if settings.overlap.strength != 0:
+            penalty = penalty + settings.overlap.in_raw_units(self.data.weight, sharing)
+        return penalty
+
+    def _class_weight(self) -> Any:
+        weight = self.data.class_weight + self.data.unlabeled_weight * self.class_prior
+        return match_array(weight, like=self.rows.backend)
+
+    def _mover(self, network: Any, owners: np.ndarray) -> Callable[[Params], Params | None]:
+        rows, class_weight = self._rows_for(network), self._class_weight()
+
+        def move(params: Params) -> Params | None:
+            lost = network.empty_kernels(params, class_weight, self.data.row_weight)
+            # a class without weight has no row that a kernel could be moved to
+            lost = [j for j in lost if float(class_weight[int(owners[j])]) > 0]
+            if not lost:
+                return None
+            moved = network.moved(rows, params, lost, owners, class_weight)
+            for _ in range(SETTLING):
+                moved, _ = network.sweep(rows, moved)
+            return moved
+
+        return move
+
+    # -- owners and sharing ------------------------------------------------------------------------
+
+    @cached_property
+    def owners(self) -> np.ndarray:
+        """The class code of each kernel, (M,)."""
+        settings, classes, means = self.settings, self.data.classes, self._given_kernels[0]
+        n_kernels = settings.n_total if means is None else len(means)
+        if settings.start.owners is None:
+            wanted = n_kernels if settings.n_kernels is None else settings.n_kernels
+            counts = self._counts(wanted)
+            return np.repeat(np.arange(len(counts)), counts)
+        labels = np.asarray(settings.start.owners)
+        if labels.ndim != 1 or (n_kernels is not None and len(labels) != n_kernels):
+            raise KernelpoolError(
+                f"owners must have shape ({n_kernels or 'n_kernels'},); got {labels.shape}."
+            )
+        unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
+        if unknown:
+            raise KernelpoolError(
+                f"owners must be labels of y, {classes.tolist()}; got {unknown[0]!r}."
+            )
+        return np.searchsorted(classes, labels)
+
+    @cached_property
+    def samples(self) -> list[ClassSample]:
+        """Rows of each class from which starts are made."""
+        return sample_rows(self.rows, len(self.data.classes), int(self._rng.integers(2**31)))
+
+    @cached_property
+    def sharing(self) -> np.ndarray:
+        """The table of sharing, (M, K); all open where it is to be learned."""
+        sharing, classes = self.settings.sharing, self.data.classes
+        shape = len(self.owners), len(classes)
+        if is_learned(sharing):
+            return np.ones(shape)
+        if not hasattr(sharing, "__len__"):
+            table = np.asarray(sharing_table(self.owners, float(sharing), len(classes)))
+        else:
+            table = given_array("sharing", sharing, shape)
+            if table.min() < 0 or table.max() > 1:
+                raise KernelpoolError(
+                    f"sharing must lie in [0, 1]; got values from {table.min():.3g} to "
+                    f"{table.max():.3g}."
+                )
+        usable = (table > 0).any(axis=0)
+        if not usable.all():
+            k = int(np.argmin(usable))
+            name, given = label_name(classes[k]), self.settings.n_kernels
+            found = f"sharing leaves class {name} without a kernel: it owns none and may use none"
+            remedy = "Give the class a kernel in n_kernels or owners"
+            if np.ndim(sharing) == 0 and given is not None:
+                found = f"n_kernels={given} leaves class {name} without a kernel"
+                remedy = f"Use {len(classes)} kernels or more, at least one for each class"
+            raise KernelpoolError(f"{found}. {remedy}, or raise sharing above 0.")
+        self._check_observed(table)
+        return table
+
+    def _check_observed(self, table: np.ndarray) -> None:
+        """Every feature is known in some row that each kernel may account for."""
+        observed = self.data.observed
+        if observed is None:
+            return
+        seen = (table > 0) @ observed[1:] + observed[0]  # (M, d)
+        if (seen > 0).all() or not (self.data.class_weight[(table > 0).any(axis=0)] > 0).all():
+            return
+        feature = int(np.argmin((seen > 0).all(axis=0)))
+        j = int(np.argmin(seen[:, feature] > 0))
+        raise KernelpoolError(
+            f"{feature_name(feature, self.data.columns)} of X is missing in every row of class "
+            f"{label_name(self.data.classes[self.owners[j]])}, whose kernels no class with that "
+            f"feature may use: its "
+            f"density there is unknown. Raise sharing above 0, or leave the feature out."
+        )
+
+    # -- starts ------------------------------------------------------------------------------------
+
+    def _counts(self, n_kernels: Any) -> list[int]:
+        """Kernels of each class."""
+        most, classes = [len(sample.x) for sample in self.samples], self.data.classes
+        if n_kernels is None:
+            d, n_numbers = len(self.data.mean), self.host_kernel.n_parameters
+            # more than a mean and a width along each feature
+            many = n_numbers(2, d) - n_numbers(1, d) > 2 * d
+            each = DEFAULT_ROWS * (d + 1) if many else 5
+            return [min(DEFAULT_PER_CLASS, max(1, n // each)) if n else 0 for n in most]
+        if isinstance(n_kernels, int | np.integer):
+            if n_kernels > self.data.n_rows:
+                raise KernelpoolError(
+                    f"n_kernels={n_kernels} is more than the {self.data.n_rows:.0f} rows of X. "
+                    f"Use at most as many kernels as rows."
+                )
+            return apportion(int(n_kernels), most)
+        counts = [int(count) for count in n_kernels]
+        if counts != list(n_kernels) or min(counts, default=0) < 0 or sum(counts) < 1:
+            raise KernelpoolError(
+                f"n_kernels must be a whole number for each class, none negative and not all zero; "
+                f"got {list(n_kernels)}."
+            )
+        if len(counts) != len(classes):
+            raise KernelpoolError(
+                f"n_kernels has {len(counts)} entries for {len(classes)} classes; give one for "
+                f"each class."
+            )
+        for name, count, n in zip(classes, counts, most, strict=True):
+            if count > n and count > 1:
+                raise KernelpoolError(
+                    f"n_kernels asks for {count} kernels in class {label_name(name)}, which has "
+                    f"{n} distinct rows. "
+                    f"Use at most {n}."
+                )
+        return counts
+
+    def start(self, kernels: Kernels, mixing: np.ndarray) -> Params:
+        """Parameters of a start, where the rows live."""
+        parts = kernels, mixing, self.class_prior
+        return Params(*(match_array(part, like=self.rows.backend) for part in parts))
+
+    def first(self, sharing: np.ndarray) -> Params:
+        """First parameters: those given, the others as the settings say; each call makes another
+        start.
+        """
+        mixing, kernels = self._given_mixing(sharing), self._kernels()
+        separate = self.settings.start.method == "mixtures" and mixing is None
+        start = self.start(kernels, uniform_mixing(sharing) if mixing is None else mixing)
+        start = self._separate_mixtures(kernels, sharing) if separate else start
+        return init_sharing(start) if is_learned(self.settings.sharing) else start
+
+    def _separate_mixtures(self, kernels: Kernels, sharing: np.ndarray) -> Params:
+        """A mixture for each class by itself; then classes may use each other's kernels."""
+        alone = sharing_table(self.owners, 0.0, len(self.data.classes))
+        start = self.start(kernels, uniform_mixing(alone))
+        loose = replace(self.stop, tol=max(self.stop.tol, 1e-4))
+        params = self._em(self._network(alone), start, loose).params
+        mixing = to_numpy(params.mixing)
+        if (sharing * (mixing == 0)).any():
+            mixing = opened(mixing, sharing)
+        return replace(params, mixing=match_array(mixing, like=self.rows.backend))
+
+    def _kernels(self) -> Kernels:
+        """Kernels of one start, in the frame: those given, the others placed."""
+        (means, covariances), owners = self._given_kernels, self.owners
+        if means is not None and covariances is not None:
+            return self.in_frame(means, covariances, self.settings.start.probabilities)
+        method = METHODS.get(self.settings.start.method, METHODS["kmeans"])
+        counts = np.bincount(owners, minlength=len(self.data.classes)).tolist()
+        first = placed(self.host_kernel, method, self.samples, counts, self._rng)
+        order = np.argsort(np.argsort(owners, kind="stable"), kind="stable")
+        first = self.host_kernel.take(first, order)
+        if means is None and covariances is None:
+            return first
+        outside = self._outside(first)
+        means = outside[0] if means is None else means
+        farthest = float(np.abs((means - self.frame.origin) / self.frame.unit).max())
+        if not farthest <= max_abs_value(self.rows.eps):
+            raise KernelpoolError(
+                f"means of Start must lie near the rows; one lies {farthest:.0e} standard "
+                f"deviations from their mean."
+            )
+        covariances = outside[1] if covariances is None else covariances
+        return self.in_frame(means, covariances, getattr(first, "probability", None))
+
+    @cached_property
+    def _given_kernels(self) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Means and covariances as given, checked."""
+        settings, d = self.settings, self.data.rows.n_features
+        family, n = settings.type_in_data_units, settings.n_total
+        means, covariances = settings.start.means, settings.start.covariances
+        if means is not None:
+            n = len(means) if n is None else n
+            means = given_array("means of Start", means, (n, d))
+        if covariances is not None:
+            shape = None if n is None else FAMILIES[family].shape(n, d)
+            covariances = given_array("covariances of Start", covariances, shape)
+            check_positive("covariances of Start", covariances, family)
+        return means, covariances
+
+    def _given_mixing(self, sharing: np.ndarray) -> np.ndarray | None:
+        if self.settings.start.mixing is None:
+            return None
+        mixing = given_array("mixing of Start", self.settings.start.mixing, sharing.shape)
+        check_columns("mixing of Start", mixing)
+        mixing = mixing * (sharing > 0)
+        if not (mixing.sum(axis=0) > 0).all():
+            raise KernelpoolError(
+                "mixing of Start gives a class no weight on any kernel that sharing allows it to "
+                "use."
+            )
+        return np.asarray(mixing / mixing.sum(axis=0))
+
+    # -- results -----------------------------------------------------------------------------------
+
+    def fitted(
+        self,
+        fit: Fit[Params],
+        sharing: np.ndarray | None = None,
+        owners: np.ndarray | None = None,
+        parents: np.ndarray | None = None,
+    ) -> Trained:
+        """The result in the units of the data, without the kernels that lost their rows."""
+        params, data, settings = fit.params, self.data, self.settings
+        owners = data.classes[self.owners if owners is None else owners]
+        sharing = self.sharing if sharing is None else sharing
+        sharing = to_numpy(params.sharing) if isinstance(params, Learned) else sharing
+        lost, message = self.lost(params), None
+        if lost:
+            params = SharedKernel(self.kernel, params.mixing).without(params, lost)
+            named = ", ".join(f"{j} (class {label_name(owners[j])})" for j in lost[:5])
+            message = (
+                f"{len(lost)} of {len(owners)} kernels lost all their rows and were dropped: "
+                f"{named}{', ...' if len(lost) > 5 else ''}. Use fewer kernels than {len(owners)}, "
+                f"or init='kmeans'; empty_kernels='keep' leaves them in place."
+            )
+        log_volume, degree = data.log_volume(self.frame), settings.sharing
+        record = FittedSharedKernel.of(
+            self.in_data_units(params),
+            data.columns,
+            data.classes,
+            owners=np.delete(owners, lost),
+            sharing=np.delete(sharing, lost, axis=0),
+            training_type=settings.covariance_type,
+            n_kernels_at_start=settings.n_total or len(owners) - len(lost),
+            sharing_degree=np.nan if hasattr(degree, "__len__") else float(degree),
+            kernel_prior=settings.kernel_prior,
+            overlap=float(settings.overlap.strength),
+            objective=fit.objective - log_volume,
+            history=np.asarray(fit.history) - log_volume,
+            n_iter=fit.n_sweeps,
+            converged=fit.outcome is Outcome.CONVERGED,
+            weight_seen=data.weight,
+            parents=None if parents is None else np.delete(parents, lost),
+        )
+        return record, fit, message
+
+    def lost(self, params: Params) -> list[int]:
+        """Kernels that lost their rows and are to be dropped."""
+        if self.settings.empty_kernels == "keep":
+            return []
+        network, mixing = SharedKernel(self.kernel, params.mixing), to_numpy(params.mixing)
+        found = network.empty_kernels(params, self._class_weight(), self.data.row_weight)
+        left = np.delete(mixing, found, axis=0).sum(axis=0)
+        last = mixing[:, left == 0].argmax(axis=0)  # what a class without weight has left, it keeps
+        return [j for j in found if j not in last]
+
+    def in_data_units(self, params: Params) -> ClassDensities:
+        """A network in the units of the data, in NumPy."""
+        inside: Any = match_array(params.kernels, like=np.empty(0))
+        means, covariances = self._outside(inside)
+        return ClassDensities(
+            self.settings.type_in_data_units,
+            means,
+            covariances,
+            np.array(to_numpy(params.mixing)),
+            np.array(to_numpy(params.class_prior)),
+            None if self.data.levels is None else np.array(inside.probability),
+        )
+
+    def _outside(self, inside: Kernels) -> tuple[np.ndarray, np.ndarray]:
+        kernel, stretched = self.host_kernel, self.settings.is_stretched
+        arrays: tuple[np.ndarray, np.ndarray] = kernel.to_arrays(
+            kernel.out_of(inside, self.frame, stretched=stretched)
+        )
+        return arrays
+
+    def in_frame(
+        self, means: np.ndarray, covariances: np.ndarray, probability: np.ndarray | None = None
+    ) -> Kernels:
+        """Kernels given in the units of the data, in the frame."""
+        kernels = self.host_kernel.from_arrays(means, covariances, probability)
+        stretched = self.settings.is_stretched
+        return self.host_kernel.into(kernels, self.frame, stretched=stretched)  # type: ignore[no-any-return]
+
+    def described(self) -> dict[str, Any]:
+        """The arguments of `FitMonitor.fitting`."""
+
+        def parameters(params: Params) -> dict[str, Any]:
+            return {f"{name}_": array for name, array in vars(self.in_data_units(params)).items()}
+
+        constants = {"classes_": self.data.classes, "columns_": self.data.columns}
+        log_volume = self.data.log_volume(self.frame)
+        return {"parameters": parameters, "constants": constants, "log_volume": log_volume}
+
+    def other_rows(self, x: np.ndarray, codes: Any = None, weight: Any = None) -> Rows:
+        """Rows on the host, given in the units of the data, in the frame."""
+        rows = as_rows(x, codes, weight, n_jobs=self.settings.n_jobs)
+        return rows.framed(self._frame_in_reach, self._width + len(self.owners))
+
+
+def log_joint(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
+    """log P(C_k) p(x|C_k) in the frame of the rows, (n, K)."""
+    natural_params = network.kernel.natural_params(params.kernels, rows.eps)
+    found = to_numpy(rows.each(network.log_density, natural_params, params.mixing))
+    return np.asarray(found, np.float64) + safe_log(params.class_prior)
+
+
+def split_by_class(
+    data: TrainingData,
+    settings: Settings,
+    shared: FittedSharedKernel,
+    anchor: float,
+    monitor: FitMonitor,
+) -> Trained:
+    """`shared` split into one kernel for each class, and refined by EM.
+
+    `anchor` rows' worth of belief hold each near the kernel it was split from; infinity leaves the
+    subkernels as they are.
+    """
+    # a subkernel that were moved would leave its kernel
+    settings = replace(
+        settings, empty_kernels="keep" if settings.empty_kernels == "keep" else "drop"
+    )
+    training = MixtureTraining(data, settings)
+    kernels = training.in_frame(shared.means, shared.covariances, shared.probabilities)
+    params = training.start(kernels, shared.mixing)
+    # a row, also where all rows weigh less than one
+    least = min(1.0, data.row_weight)
+    with one_blas_thread():
+        table = match_array(shared.sharing, like=training.rows.backend)
+        children = split(training.kernel, training.rows, params, table, least)
+    owners, parents = np.asarray(children.owner), np.asarray(children.parent)
+    alone = np.asarray(sharing_table(owners, 0.0, len(data.classes)))
+    if np.isfinite(anchor):
+        penalty = Anchor(anchor, children.params.kernels) if anchor else None
+        with monitor.fitting(1, **training.described()), monitor.start(0) as on_sweep:
+            fit = training.run(children.params, alone, owners, on_sweep, penalty)
+    else:
+        _, objective = training._network(alone).sweep(training.rows, children.params)
+        fit = Fit(children.params, objective, [objective], outcome=Outcome.CONVERGED)
+    record, *_ = training.fitted(fit, alone, owners, parents)
+    # a subkernel that its siblings made needless: nobody asked for it by number, so nobody is
+    # warned
+    return record, fit, None

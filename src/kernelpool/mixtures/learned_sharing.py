@@ -1,0 +1,124 @@
+r"""Degrees of sharing learned for every kernel and class.
+
+After Titsias & Likas, "Class conditional density estimation using mixtures with constrained
+component sharing", IEEE Transactions on Pattern Analysis and Machine Intelligence 25(7), 2003. What
+is raised is
+
+.. math:: \sum_k \sum_{x \in C_k} \log \sum_j r_{jk}\, \pi_{jk}\, p(x \mid j), \qquad
+    \sum_k r_{jk} = 1, \quad \sum_j \pi_{jk} = 1
+
+Each kernel has one unit of attention to give, and the classes compete for it. A class that has most
+of a kernel's rows gets most of its attention, sees the kernel larger, and takes more of its rows;
+so a kernel ends with one class, unless several lie so much alike in it that they cannot be told
+apart there.
+
+==================  ==================  =======  =====================================================================
+paper               here                shape    meaning
+==================  ==================  =======  =====================================================================
+:math:`r_{jk}`      ``sharing``         (M, K)   attention of kernel j to class k; each row sums to one
+:math:`\pi_{jk}`    ``mixing``          (M, K)   weight of kernel j for class k; each column sums to one
+==================  ==================  =======  =====================================================================
+
+One sweep is the E-step (29) of the shared-kernel network with :math:`\lambda_{jk} = r_{jk}`, its
+M-step (35)-(37), and
+
+.. math:: r_{jk} = \frac{\sum_{x \in C_k} h_{jk}(x)}{\sum_{k'} \sum_{x \in C_{k'}} h_{jk'}(x)}
+
+which is the share of class k in the rows of kernel j. It is EM, so the objective never falls.
+
+Deviations: rows may have weights or no label, and a penalty may be added, as to any network. As
+with a fixed
+:math:`\lambda`, the table plays a part in training alone: prediction is (2), with :math:`\pi_{jk}`.
+"""
+
+from ..arrays import Array, device, namespace
+from ..kernels import Kernel
+from ..penalties import NoPenalty, Penalty
+from ..rows import Rows
+from ..sums import record
+from .network import Params, SharedKernel, moves, shares_of_classes
+
+
+@record
+class Learned(Params):
+    """A network and its sharing."""
+
+    sharing: Array
+    """(M, K); each row sums to one."""
+
+
+def init_sharing(params: Params) -> Learned:
+    """A start: every kernel heeds the classes as they use it, in the shares that the M-step would
+    give.
+    """
+    xp = namespace(params.mixing)
+    use = params.mixing * params.class_prior
+    sharing = shares_of_classes(use, xp.ones_like(use) / use.shape[1])
+    return Learned(params.kernels, params.mixing, params.class_prior, sharing)
+
+
+class LearnedSharing:
+    """Networks of one kernel family whose table of sharing is learned with them."""
+
+    def __init__(self, kernel: Kernel, penalty: Penalty | None = None) -> None:
+        self.kernel = kernel
+        self.penalty = NoPenalty() if penalty is None else penalty
+
+    def network(self, params: Learned) -> SharedKernel:
+        """The shared-kernel network with lambda_jk = r_jk."""
+        return SharedKernel(self.kernel, params.sharing, self.penalty)
+
+    @property
+    def takes_classes_apart(self) -> bool:
+        """Whether a sweep has less to do over rows that are sorted by class."""
+        return self.penalty.by_class
+
+    def sweep(self, rows: Rows, params: Learned) -> tuple[Learned, float]:
+        """One E-step and one M-step: better parameters, and the objective a row of the given
+        ones.
+        """
+        better, objective, mass = self.network(params).sweep_and_mass(rows, params)
+        return _with(better, shares_of_classes(mass, params.sharing)), objective
+
+    # -- coordinates in which steps may be extrapolated --------------------------------------------
+
+    def coordinates(self, params: Learned) -> Array:
+        """The parameters as one vector; every vector is some network."""
+        xp = namespace(params.mixing)
+        return xp.concat(
+            [self.network(params).coordinates(params), xp.reshape(params.sharing**0.5, (-1,))]
+        )
+
+    def at(self, coordinates: Array, like: Learned) -> Learned:
+        """The network at `coordinates`, in the shapes of `like`."""
+        xp, n = namespace(coordinates), like.sharing.shape[0] * like.sharing.shape[1]
+        params = self.network(like).at(coordinates[:-n], like)
+        sharing = xp.reshape(coordinates[-n:], like.sharing.shape) ** 2
+        return _with(params, shares_of_classes(sharing, like.sharing))
+
+    # -- kernels that have lost their rows ---------------------------------------------------------
+
+    def empty_kernels(self, params: Learned, class_weight: Array, row_weight: float) -> list[int]:
+        """Kernels that account for next to none of the rows."""
+        return self.network(params).empty_kernels(params, class_weight, row_weight)
+
+    def moved(
+        self, rows: Rows, params: Learned, empty: list[int], owner: Array, class_weight: Array
+    ) -> Learned:
+        """The same network with empty kernels moved; a moved kernel heeds all classes alike."""
+        xp = namespace(params.mixing)
+        moved = self.network(params).moved(rows, params, empty, owner, class_weight)
+        went = list(moves(empty, owner).values())
+        alike = xp.asarray(
+            [[j in went] for j in range(params.sharing.shape[0])], device=device(params.sharing)
+        )
+        return _with(
+            moved,
+            xp.where(alike, xp.ones_like(params.sharing) / params.sharing.shape[1], params.sharing),
+        )
+
+
+def _with(params: Params, sharing: Array) -> Learned:
+    return Learned(
+        params.kernels, params.mixing, params.class_prior, sharing, subkernels=params.subkernels
+    )

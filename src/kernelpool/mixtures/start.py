@@ -1,0 +1,204 @@
+"""First parameters.
+
+A method places the kernels of one class: it sees a sample of the class and answers with centers and
+with the points from which deviations are measured. What the kernels look like around them is the
+family's business (`Kernel.place`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from threadpoolctl import ThreadpoolController
+
+from ..errors import KernelpoolError
+from ..kernels import Kernel, Parameters
+from ..rows import one_blas_thread
+from ..rows.sample import ClassSample, sample_rows
+
+__all__ = [
+    "METHODS",
+    "ClassSample",
+    "Start",
+    "apportion",
+    "opened",
+    "placed",
+    "sample_rows",
+    "uniform_mixing",
+]
+
+RESTARTS = 3
+"""Starts of k-means."""
+
+MOST_ROUNDS = 50
+"""Rounds of k-means: EM goes on from there, so there is no need to finish."""
+
+
+@lru_cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="openmp")
+
+
+def kmeans(
+    sample: ClassSample, n_kernels: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Kernels at the centers that k-means finds in the class that owns them.
+
+    Returns the centers (n_kernels, d), and for every row the point its deviation is measured from,
+    (n, d): the center of its cluster, so that kernels are as wide as the clusters on average.
+    """
+    if n_kernels >= len(sample.x):  # a kernel a row
+        return np.resize(sample.x, (n_kernels, sample.x.shape[1])), sample.x
+    found = KMeans(
+        n_kernels, n_init=RESTARTS, max_iter=MOST_ROUNDS, random_state=int(rng.integers(2**31))
+    )
+    # on a few thousand rows threads cost more than they bring; BLAS is held as sweeps in other
+    # threads may hold it now
+    with one_blas_thread(), _controller().limit(limits=1):
+        label = found.fit_predict(sample.x, sample_weight=sample.weight)
+    return found.cluster_centers_, found.cluster_centers_[label]
+
+
+def random_rows(
+    sample: ClassSample, n_kernels: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Kernels at random rows of the class that owns them (Titsias & Likas 2001, section IV).
+
+    Returns the same as `kmeans`. The paper does not say how wide they are; the variance of the
+    owner's rows reproduces its tables.
+    """
+    share = sample.weight / sample.weight.sum()
+    chosen = rng.choice(len(share), size=min(n_kernels, len(share)), replace=False, p=share)
+    return np.resize(sample.x[chosen], (n_kernels, sample.x.shape[1])), np.broadcast_to(
+        share @ sample.x, sample.x.shape
+    )
+
+
+Method = Callable[[ClassSample, int, np.random.Generator], tuple[np.ndarray, np.ndarray]]
+
+METHODS: dict[str, Method] = {"kmeans": kmeans, "random": random_rows}
+"""How the kernels of a class are placed, by the name under which users ask for it."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where the training of a `SharedKernelClassifier` starts.
+
+    Parameters
+    ----------
+    method : {"kmeans", "random", "mixtures"}, default="kmeans"
+        How kernels are placed that are not given: by k-means in the class that owns them, at random
+        rows of that class (Titsias & Likas 2001), or by fitting a separate mixture for each class
+        from a k-means start and opening the sharing afterwards.
+    n_init : int, default=1
+        Number of starts; the one with the highest objective is kept.
+    owners : array-like of shape (n_kernels,), default=None
+        The class (a label) that owns each kernel. None derives it from `n_kernels`.
+    means, covariances, mixing, probabilities : array-like, default=None
+        First parameters, in the units of the data and the shapes of `means_`, `covariances_`,
+        `mixing_` and, with covariances where columns hold categories, `probabilities_`.
+
+    Examples
+    --------
+    >>> from kernelpool import SharedKernelClassifier, Start
+    >>> model = SharedKernelClassifier(6, init=Start("random", n_init=5))
+    """
+
+    method: str = "kmeans"
+    n_init: int = 1
+    owners: Any = None
+    means: Any = None
+    covariances: Any = None
+    mixing: Any = None
+    probabilities: Any = None
+
+    def __post_init__(self) -> None:
+        methods = (*METHODS, "mixtures")
+        if self.method not in methods:
+            raise KernelpoolError(
+                f"method of Start must be one of {list(methods)}; got {self.method!r}."
+            )
+        if not self.n_init >= 1:
+            raise KernelpoolError(f"n_init of Start must be at least 1; got {self.n_init!r}.")
+
+
+IMPUTATIONS = 4
+"""How often missing cells are imputed anew, from the centers found with the imputation before."""
+
+
+def apportion(n_kernels: int, most: list[int]) -> list[int]:
+    """`n_kernels` dealt out to the classes as evenly as `most` allows; a class with few rows leaves
+    its share to others.
+    """
+    counts = [0] * len(most)
+    for _ in range(n_kernels):
+        open_ = [k for k in range(len(most)) if counts[k] < most[k]]
+        # every class first; then the one with the fewest kernels, of these the one with the most
+        # rows
+        k = min(
+            open_ or [k for k in range(len(most)) if most[k]], key=lambda k: (counts[k], -most[k])
+        )
+        counts[k] += 1
+    return counts
+
+
+def placed(
+    kernel: Kernel,
+    method: Method,
+    samples: list[ClassSample],
+    counts: list[int],
+    rng: np.random.Generator,
+) -> Parameters:
+    """The first kernels, those of class 0 first."""
+    groups = []
+    for sample, count in zip(samples, counts, strict=True):
+        if count:
+            groups.append(
+                _group(method, ClassSample(kernel.embed(sample.x), sample.weight), count, rng)
+            )
+    return kernel.place(groups)
+
+
+def _group(
+    method: Method, sample: ClassSample, count: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Centers, deviations of the rows from the points they belong to, and weights, for
+    `Kernel.place`.
+
+    Missing cells are filled by those points in turn (k-POD: Chi, Chi & Baraniuk, The American
+    Statistician 70(1), 2016), and the deviations in a feature are widened by how often it is known.
+    """
+    missing = np.isnan(sample.x)
+    if not missing.any():
+        centers, about = method(sample, count, rng)
+        return centers, sample.x - about, sample.weight
+    known = sample.weight @ ~missing  # (d,)
+    total = np.where(known > 0, known, 1.0)
+    about = np.broadcast_to(
+        sample.weight @ np.where(missing, 0.0, sample.x) / total, sample.x.shape
+    )
+    for _ in range(IMPUTATIONS):
+        centers, about = method(
+            ClassSample(np.where(missing, about, sample.x), sample.weight), count, rng
+        )
+    away = np.where(missing, 0.0, sample.x - about) * np.sqrt(sample.weight.sum() / total)
+    return centers, away, sample.weight
+
+
+def uniform_mixing(sharing: np.ndarray) -> np.ndarray:
+    """Every class starts with equal shares of all the kernels it may use, (M, K); one without any,
+    of all.
+    """
+    allowed = (sharing > 0).astype(float)
+    allowed[:, ~allowed.any(axis=0)] = 1.0
+    return np.asarray(allowed / allowed.sum(axis=0))
+
+
+def opened(mixing: np.ndarray, sharing: np.ndarray, share: float = 0.1) -> np.ndarray:
+    """Mixing of separate mixtures with a small `share` spread over the kernels that may now be used
+    too.
+    """
+    return (1 - share) * mixing + share * uniform_mixing(sharing)

@@ -1,0 +1,5 @@
+"""Mixtures of competing neurons: paper 4."""
+
+from .classifier import CompetitiveNeuronsClassifier
+
+__all__ = ["CompetitiveNeuronsClassifier"]

@@ -1,0 +1,312 @@
+"""Categories beside numbers: Gaussians times tables of probabilities."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import multivariate_normal
+
+from kernelpool import SharedKernelClassifier
+from kernelpool.errors import KernelpoolError
+from kernelpool.kernels import ProductKernels, family_for
+from kernelpool.mixtures.network import Params, SharedKernel
+from kernelpool.penalties import Anchor
+from kernelpool.rows import as_rows
+
+FAMILIES = ("spherical", "diag", "full", "tied")
+TOWNS = ("Athens", "Oslo", "Rome")
+
+
+def some_table(n=400, seed=0):
+    """Two numbers, a town and a yes or no, and the classes."""
+    rng = np.random.default_rng(seed)
+    code = rng.integers(0, 2, n)
+    numbers = rng.normal(size=(n, 2)) @ np.array([[1, 0.4], [0, 0.8]]) + 1.5 * code[:, None]
+    shares = np.array([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])[code]
+    town = (rng.random(n)[:, None] > np.cumsum(shares, axis=1)).sum(axis=1)
+    yes = rng.random(n) < np.array([0.2, 0.7])[code]
+    towns = np.array(TOWNS, object)[np.minimum(town, 2)]
+    table = pd.DataFrame({"a": numbers[:, 0], "town": towns, "b": numbers[:, 1], "yes": yes})
+    return table, np.array(["a", "b"])[code]
+
+
+def holed(table, share=0.25, seed=1):
+    """Cells deleted at random."""
+    rng, out = np.random.default_rng(seed), table.astype({"yes": "boolean"})
+    for name in out.columns:
+        out.loc[rng.random(len(out)) < share, name] = (
+            pd.NA if name == "yes" else None if name == "town" else np.nan
+        )
+    return out
+
+
+def tables_of(model):
+    """The table of each column of words, kernel by kernel: a dict from the word, None for
+    others.
+    """
+    ends = np.cumsum(
+        [0, *(len(words) + 1 for words in model.columns_.categories if words is not None)]
+    )
+    words = [words for words in model.columns_.categories if words is not None]
+    return [
+        [
+            dict(zip([*known, None], p[start:end], strict=True))
+            for known, start, end in zip(words, ends, ends[1:], strict=False)
+        ]
+        for p in model.probabilities_
+    ]
+
+
+def density_by_hand(model, row):
+    """p(known cells|C_k), kernel by kernel, with scipy's Gaussians."""
+    numbers, by_kernel = np.array([0, 2]), np.ones(len(model.means_))
+    for j, (mean, tables) in enumerate(zip(model.means_, tables_of(model), strict=True)):
+        covariance = np.asarray(model.covariances_)
+        covariance = covariance if model.covariance_type == "tied" else covariance[j]
+        matrix = covariance if covariance.ndim == 2 else np.diag(np.broadcast_to(covariance, 4))
+        values = np.array([row.iloc[i] for i in numbers], float)
+        known = ~np.isnan(values)
+        if known.any():
+            at = numbers[known]
+            by_kernel[j] *= multivariate_normal(mean[at], matrix[np.ix_(at, at)]).pdf(values[known])
+        for word, table in zip((row["town"], row["yes"]), tables, strict=True):
+            if not pd.isna(word):
+                by_kernel[j] *= table.get(str(word), table[None])
+    return by_kernel @ model.mixing_
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_densities_are_products(family):
+    table, y = some_table()
+    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(
+        holed(table), y
+    )
+    assert [None if words is None else words.tolist() for words in model.columns_.categories] == [
+        None,
+        list(TOWNS),
+        None,
+        ["False", "True"],
+    ]
+    np.testing.assert_allclose([sum(t.values()) for tables in tables_of(model) for t in tables], 1)
+    strange, nothing = table[:1].assign(town="Mars"), holed(table)[:1].astype(object)
+    nothing[:] = None
+    rows = pd.concat(
+        [
+            table[:5].astype({"yes": "boolean"}),
+            holed(table)[:40],
+            strange.astype({"yes": "boolean"}),
+        ]
+    )
+    expected = np.log([density_by_hand(model, row) for _, row in rows.iterrows()])
+    np.testing.assert_allclose(model.log_density(rows), expected, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(model.predict_proba(nothing)[0], model.class_prior_)
+    assert (np.diff(model.history_) >= -1e-10).all()
+    assert model.score(table, y) > 0.85
+
+
+def categories_by_hand(words, n_kernels, start, n_sweeps):
+    """EM for a mixture of independent columns of words with the Dirichlet prior, in loops."""
+    tables, weight = [t.copy() for t in start], np.full(n_kernels, 1 / n_kernels)
+    for _ in range(n_sweeps):
+        share = np.ones((len(words), n_kernels)) * weight
+        for n, row in enumerate(words):
+            for g, level in enumerate(row):
+                share[n] *= tables[g][:, level]
+        share /= share.sum(axis=1, keepdims=True)
+        for table, column in zip(tables, words.T, strict=True):
+            for j, level in itertools.product(range(n_kernels), range(table.shape[1])):
+                table[j, level] = share[column == level, j].sum() + 1 / table.shape[1]
+            table /= table.sum(axis=1, keepdims=True)
+        weight = share.mean(axis=0)
+    return tables, weight
+
+
+def test_sweeps_over_words_are_em_by_hand():
+    rng = np.random.default_rng(3)
+    words = np.column_stack([rng.integers(0, 3, 200), rng.integers(0, 2, 200)])
+    words[:100, 1] = words[:100, 0] > 0
+    start = [rng.dirichlet(np.ones(4), 2), rng.dirichlet(np.ones(3), 2)]
+    kernel = family_for("diag", np.zeros(2), (4, 3))
+    nothing = np.zeros((2, 0))
+    params = Params(
+        ProductKernels(nothing, nothing, np.hstack(start)), np.full((2, 1), 0.5), np.ones(1)
+    )
+    network, rows = (
+        SharedKernel(kernel, np.ones((2, 1))),
+        as_rows(words.astype(float), np.zeros(200, int)),
+    )
+    for _ in range(5):
+        params, _ = network.sweep(rows, params)
+    tables, weight = categories_by_hand(words, 2, start, 5)
+    np.testing.assert_allclose(params.kernels.probability, np.hstack(tables), rtol=1e-9)
+    np.testing.assert_allclose(params.mixing[:, 0], weight, rtol=1e-9)
+
+
+def test_words_are_drawn_and_imputed():
+    table, y = some_table()
+    model = SharedKernelClassifier.prbf(4, covariance_type="full", random_state=0).fit(
+        holed(table), y
+    )
+    drawn, _ = model.sample(20_000, random_state=0)
+    share = model.mixing_ @ model.class_prior_
+    np.testing.assert_allclose(drawn[["a", "b"]].mean(), share @ model.means_[:, [0, 2]], atol=0.03)
+    known = model.probabilities_[:, :3] / model.probabilities_[:, :3].sum(axis=1, keepdims=True)
+    found = [(drawn["town"] == town).mean() for town in TOWNS]
+    np.testing.assert_allclose(found, share @ known, atol=0.02)
+    assert drawn.notna().all(axis=None)
+    assert model.predict(drawn[:10]).shape == (10,)  # drawn rows are rows
+    row = holed(table)[:1].copy()
+    row.loc[:, "town"], row.loc[:, "yes"] = None, True
+    levels = pd.concat([row.assign(town=town) for town in (*TOWNS, "another")])
+    density = np.exp(model.score_samples(levels))
+    filled = model.impute(pd.concat([row] * 5000), n_draws=1, random_state=0)[0][:, 1]
+    found = [np.mean([word == town for word in filled]) for town in TOWNS]
+    np.testing.assert_allclose(found, density[:3] / density[:3].sum(), atol=0.02)
+    assert sum(found) == pytest.approx(1)
+    assert model.impute(row).iloc[0, 1] == TOWNS[int(np.argmax(density[:3]))]
+
+
+def test_the_marginal_and_the_conditional_of_numbers_and_of_words():
+    table, y = some_table()
+    model = SharedKernelClassifier.prbf(4, covariance_type="full", random_state=0).fit(table, y)
+    cells = table.astype(object)
+    for left in (["a", "b"], ["town", "b", "yes"], ["yes", "town"]):
+        gone = cells.copy()
+        gone[[name for name in table.columns if name not in left]] = None
+        expected = model.log_density(gone)
+        np.testing.assert_allclose(
+            model.marginal(left).log_density(table[left]), expected, rtol=1e-9, atol=1e-9
+        )
+    # p(rest|known, C) = p(all|C) / p(known|C)
+    for known in (["a", "town"], ["town", "yes"], ["b"]):
+        rest = [name for name in table.columns if name not in known]
+        some = model.conditional(cells.iloc[0], given=known)
+        gone = cells[:1].copy()
+        gone[rest] = None
+        np.testing.assert_allclose(some.class_prior_, model.predict_proba(gone)[0], rtol=1e-9)
+        expected = model.log_density(table[:1]) - model.log_density(gone)
+        np.testing.assert_allclose(some.log_density(table[rest][:1]), expected, rtol=1e-8)
+
+
+def coded(table, y, **settings):
+    """A fitted model, its family, network, parameters, and rows as it sees them."""
+    model = SharedKernelClassifier.prbf(3, random_state=0, **settings).fit(table, y)
+    columns = model.columns_
+    kernel = family_for(model.covariance_type_, np.full(4, 1e-9), columns.levels)
+    kernels = kernel.from_arrays(model.means_, model.covariances_, model.probabilities_)
+    return kernel, Params(kernels, model.mixing_, model.class_prior_), columns.encode(table)
+
+
+def test_gradients_of_words_and_numbers_are_differences():
+    """The conditional likelihood of a network over words, rows with holes included, against central
+    differences.
+    """
+    table, y = some_table(60)
+    kernel, params, x = coded(holed(table), y, covariance_type="full")
+    network = SharedKernel(kernel, np.ones((3, 2)))
+    rows = as_rows(x, (y == "b").astype(int), n_jobs=1)
+    start = network.to_vector(params)
+    slope, _ = network.gradient(rows, network.from_vector(start, params))
+    for i in range(len(start)):
+        step = np.zeros_like(start)
+        step[i] = 1e-5
+        ends = [
+            network.gradient(rows, network.from_vector(start + sign * step, params))[1]
+            for sign in (1, -1)
+        ]
+        np.testing.assert_allclose(slope[i], (ends[0] - ends[1]) / 2e-5, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_anchor_holds_words_too(family):
+    """Its objective is minus the divergence, by sums over all words."""
+    table, y = some_table()
+    kernel, params, _ = coded(table, y, covariance_type=family)
+    anchor = Anchor(7.0, params.kernels)
+    assert anchor.objective(kernel, params.kernels) == pytest.approx(0)
+    other = kernel.tempered(params.kernels, 0.5)
+    words_moved = ProductKernels(params.kernels.mean, params.kernels.covariance, other.probability)
+    p, q = params.kernels.probability, other.probability
+    assert anchor.objective(kernel, words_moved) == pytest.approx(-7.0 * np.sum(p * np.log(p / q)))
+
+
+def test_the_overlap_of_words_is_the_distance_of_their_tables():
+    """One kernel and words alone: the Bhattacharyya distances of the tables of the classes,
+    weighted by the classes.
+    """
+    table, y = some_table(500)
+    words = table[["town", "yes"]]
+    model = SharedKernelClassifier.prbf(1, random_state=0).fit(words, y)
+    assert model.covariance_type_ == "diag"  # without numbers there is no shape
+    (found,) = model.kernel_overlap(words, y)
+    with pytest.raises(
+        KernelpoolError,
+        match=r"means and covariances of numbers; this model has categories besides",
+    ):
+        model.subkernels(words, y)
+    expected = 0.0
+    for label in ("a", "b"):
+        mine = words[y == label]
+        for g, (name, known) in enumerate((("town", list(TOWNS)), ("yes", [False, True]))):
+            counts = np.array([*((mine[name] == word).sum() for word in known), 0.0]) + 1 / (
+                len(known) + 1
+            )
+            own = counts / counts.sum()
+            of_all = model.probabilities_[0][:4] if g == 0 else model.probabilities_[0][4:]
+            expected -= (y == label).mean() * np.log(np.sqrt(own * of_all).sum())
+    assert found == pytest.approx(expected)
+
+
+def test_where_words_are_not_taken_one_sentence_says_so():
+    table, y = some_table(50)
+    with pytest.raises(
+        KernelpoolError,
+        match=r"Column 'town' of X must hold numbers; row 0 holds .*categorical_features",
+    ):
+        SharedKernelClassifier(categorical_features=None).fit(table, y)
+    frames = pytest.importorskip("dask.dataframe")
+    with pytest.raises(
+        KernelpoolError,
+        match=r"Column 'town' of X holds .*, not numbers; leave it out, or encode it first",
+    ):
+        SharedKernelClassifier().fit(frames.from_pandas(table.assign(y=y), npartitions=2), "y")
+    torch = pytest.importorskip("torch")
+    with pytest.raises(
+        KernelpoolError,
+        match=r"categorical_features=\[1\] needs rows in NumPy or a table; encode the categories",
+    ):
+        SharedKernelClassifier(categorical_features=[1]).fit(torch.zeros((50, 2)), y)
+
+
+def test_codes_of_rare_categories_are_not_wild():
+    """150 of them, 1.5 % of the rows: as numbers, their codes would lie far from the others."""
+    rng, rare = np.random.default_rng(0), np.repeat([f"rare {i:03}" for i in range(150)], 5)
+    category = np.append(rng.choice(["a", "b"], 50_000), rare)
+    y = np.append(rng.integers(0, 2, 50_000), np.repeat(np.arange(150) % 2, 5))
+    X = pd.DataFrame({"category": category, "x": rng.normal(size=len(y))})
+    model = SharedKernelClassifier([1, 1], training="em", random_state=0).fit(X, y)
+    asked = pd.DataFrame({"category": np.unique(rare), "x": 0.0})
+    np.testing.assert_array_equal(model.predict(asked), np.arange(150) % 2)
+
+
+def test_many_levels_take_no_array_of_rows_by_levels():
+    """Ten thousand words in 20,000 rows: an array of both would be 1.6 GB."""
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    word, y = rng.integers(0, 10_000, 20_000), rng.integers(0, 2, 20_000)
+    table = pd.DataFrame({"word": word.astype(str), "x": rng.normal(size=20_000) + y})
+    tracemalloc.start()
+    model = SharedKernelClassifier([1, 1], training="em", random_state=0).fit(table, y)
+    probability = model.predict_proba(table)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 100e6
+    assert probability.shape == (20_000, 2)
+    for k in range(2):
+        counts = np.bincount(word[y == k], minlength=10_000)
+        at = {str(w): i for i, w in enumerate(model.columns_.categories[0])}
+        expected = (counts[word[:50]] + 1 / len(model.probabilities_[0])) / (counts.sum() + 1)
+        found = model.probabilities_[k][[at[str(w)] for w in word[:50]]]
+        np.testing.assert_allclose(found, expected, rtol=1e-8)

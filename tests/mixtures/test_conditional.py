@@ -1,0 +1,380 @@
+"""Conditional training: tempering by its definition, ascent, and limits that other implementations
+know.
+"""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from kernelpool import SharedKernelClassifier, Training
+from kernelpool.datasets import make_clouds
+from kernelpool.errors import KernelpoolError
+from kernelpool.kernels import FAMILIES, Kernels
+from kernelpool.mixtures.conditional import BETAS, log_proba, tempered, tempered_losses
+from kernelpool.mixtures.network import Params, SharedKernel
+from kernelpool.rows import as_rows
+
+
+def network(family, rng, n_kernels=4, d=3, n_classes=3):
+    kernel = FAMILIES[family](np.zeros(d))
+    shape = kernel.shape(n_kernels, d)
+    if kernel.matrices:
+        root = rng.normal(size=(*shape[:-2], d, d))
+        covariance = root @ np.swapaxes(root, -1, -2) + np.eye(d)
+    else:
+        covariance = rng.uniform(0.5, 2, shape)
+    mixing = rng.dirichlet(np.ones(n_kernels), n_classes).T
+    return SharedKernel(kernel, np.ones_like(mixing)), Params(
+        Kernels(rng.normal(size=(n_kernels, d)), covariance),
+        mixing,
+        rng.dirichlet(np.ones(n_classes)),
+    )
+
+
+def joint_terms(net, params, x):
+    """log P(C_k) pi_jk p(x|j), (n, M, K)."""
+    log_density = net.kernel.log_density(net.kernel.natural_params(params.kernels, 2e-16), x).T
+    with np.errstate(divide="ignore"):
+        return log_density[:, :, None] + np.log(params.mixing * params.class_prior)
+
+
+@pytest.mark.parametrize("family", ["spherical", "diag", "full", "tied"])
+@pytest.mark.parametrize("beta", [0.2, 1.0, 1.4])
+def test_tempering_raises_every_weighted_kernel_to_a_power(family, beta):
+    rng = np.random.default_rng(0)
+    net, params = network(family, rng)
+    x = rng.normal(size=(20, 3))
+    expected = beta * joint_terms(net, params, x)
+    found = joint_terms(net, tempered(net, params, beta), x)
+    constant = found - expected  # the same for every row, kernel and class
+    np.testing.assert_allclose(constant, constant[0, 0, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize("family", ["spherical", "diag", "full", "tied"])
+@pytest.mark.parametrize("generative_weight", [0.0, 0.3])
+def test_hybrid_gradients_are_slopes(family, generative_weight):
+    """By central differences of (1 - generative_weight) log P(y|x) + generative_weight log p(x,
+    y).
+    """
+    rng = np.random.default_rng(2)
+    net, params = network(family, rng)
+    x, y, weight = rng.normal(size=(30, 3)), rng.integers(0, 3, 30), rng.uniform(0.5, 2, 30)
+
+    def value(vector):
+        joint = np.logaddexp.reduce(joint_terms(net, net.from_vector(vector, params), x), axis=1)
+        own = joint[np.arange(30), y]
+        return (
+            weight
+            @ (own - (1 - generative_weight) * np.logaddexp.reduce(joint, axis=1))
+            / weight.sum()
+        )
+
+    vector, step = net.to_vector(params), 1e-5
+    gradient, objective = net.gradient(as_rows(x, y, weight), params, generative_weight)
+    slope = [
+        (value(vector + step * e) - value(vector - step * e)) / (2 * step)
+        for e in np.eye(len(vector))
+    ]
+    assert objective == pytest.approx(value(vector), rel=1e-10)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-5, atol=1e-6 * np.abs(slope).max())
+
+
+def test_one_tied_kernel_a_class_is_logistic_regression():
+    """Trained to the end, without a held-out fold in the way: the unpenalized solution of
+    scikit-learn, to 1e-4.
+    """
+    from kernelpool.lbfgs import maximize
+
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 400)
+    x = rng.normal(size=(400, 2)) + 0.8 * np.eye(3, 2)[y]
+    net, params = network("tied", rng, n_kernels=3, d=2)
+    own = Params(Kernels(params.kernels.mean, np.eye(2)), np.eye(3), np.full(3, 1 / 3))
+    rows = as_rows(x, y)
+    top = maximize(
+        lambda v: net.gradient(rows, net.from_vector(v, own)),
+        net.to_vector(own),
+        max_iter=2000,
+        tol=1e-15,
+    )
+    found = softmax(
+        np.logaddexp.reduce(joint_terms(net, net.from_vector(top.point, own), x), axis=1),
+        axis=1,
+    )
+    reference = LogisticRegression(C=1e10, tol=1e-10, max_iter=10_000).fit(x, y)
+    np.testing.assert_allclose(found, reference.predict_proba(x), atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    return make_clouds(1200, random_state=0), make_clouds(2000, random_state=1)
+
+
+def test_it_decides_better_and_describes_as_before(clouds):
+    (X, y), (X_test, y_test) = clouds
+    settings = {"n_kernels": 4, "covariance_type": "spherical", "sharing": 0.0, "random_state": 0}
+    em = SharedKernelClassifier.prbf(**settings).fit(X, y)
+    conditional = SharedKernelClassifier.prbf(**settings, training="conditional").fit(X, y)
+    losses = [log_loss(y_test, model.predict_proba(X_test)) for model in (em, conditional)]
+    assert losses[1] < 0.8 * losses[0]
+    for method in ("log_density", "score_samples", "kernel_posterior"):
+        np.testing.assert_array_equal(
+            getattr(em, method)(X_test), getattr(conditional, method)(X_test)
+        )
+    np.testing.assert_array_equal(
+        em.sample(20, random_state=0)[0], conditional.sample(20, random_state=0)[0]
+    )
+    assert len(conditional.discriminative_) == 4
+    assert conditional.conditional_loss_ == pytest.approx(losses[1], rel=0.15)
+
+
+def test_probabilities_are_the_average_of_the_networks(clouds):
+    (X, y), (X_test, _) = clouds
+    model = SharedKernelClassifier.prbf(
+        6, covariance_type="diag", training=Training(n_folds=3), random_state=0
+    ).fit(X, y)
+    expected = np.mean([network.predict_proba(X_test) for network in model.discriminative_], axis=0)
+    np.testing.assert_allclose(model.predict_proba(X_test), expected, rtol=1e-9)
+    np.testing.assert_allclose(
+        model.predict_log_proba(X_test), np.log(expected), rtol=1e-7, atol=1e-14
+    )
+
+
+def test_held_out_rows_may_be_given(clouds):
+    (X, y), (X_test, y_test) = clouds
+    model = SharedKernelClassifier.prbf(4, training="conditional", random_state=0).fit(
+        X, y, X_val=X_test, y_val=y_test
+    )
+    assert len(model.discriminative_) == 1
+    assert model.conditional_loss_ == pytest.approx(
+        log_loss(y_test, model.predict_proba(X_test)), rel=1e-9
+    )
+    with pytest.raises(ValueError, match="y_val must be given with X_val"):
+        model.fit(X, y, X_val=X_test)
+    with pytest.raises(
+        ValueError, match=r"y_val has the label 7, which is none of the classes \[0, 1\]"
+    ):
+        model.fit(X, y, X_val=X_test[:2], y_val=[7, 0])
+
+
+def test_other_class_priors_shift_the_odds(clouds):
+    (X, y), (X_test, _) = clouds
+    plain = SharedKernelClassifier.prbf(4, training="conditional", random_state=0).fit(X, y)
+    other = SharedKernelClassifier.prbf(
+        4, training="conditional", class_prior=[0.9, 0.1], random_state=0
+    ).fit(X, y)
+    shift = np.diff(plain.predict_log_proba(X_test)) - np.diff(other.predict_log_proba(X_test))
+    np.testing.assert_allclose(
+        shift, np.log(9), rtol=1e-6
+    )  # the classes are equally common in the rows
+
+
+# -- more rows than the host should hold -----------------------------------------------------------
+
+
+def at_home(home, X, y):
+    if home == "dask":
+        array = pytest.importorskip("dask.array")
+        return array.from_array(X, chunks=(211, 2)), array.from_array(y, chunks=211)
+    if home == "torch":
+        torch = pytest.importorskip("torch")
+        return torch.asarray(X), torch.asarray(y)
+    return X, y
+
+
+@pytest.mark.parametrize("home", ["numpy", "dask", "torch"])
+def test_many_rows_stay_where_they_live_and_train_one_network_on_homes(home, clouds, monkeypatch):
+    monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_ROWS", 500)
+    (X, y), (X_test, y_test) = clouds
+    slanted = np.array(
+        [[1.0, 1.0], [0.0, 0.3]]
+    )  # diagonal kernels describe these badly: there is something to gain
+    X, X_test = X @ slanted, X_test @ slanted
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    expected = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(X, y, weight)
+    rows, labels = at_home(home, X, y)
+    model = SharedKernelClassifier(2, covariance_type="diag", random_state=0)
+    model.fit(rows, labels, at_home(home, X, weight)[1])
+    assert len(model.discriminative_) == 1
+    np.testing.assert_allclose(
+        model.predict_proba(X_test), expected.predict_proba(X_test), atol=1e-7
+    )
+    em = SharedKernelClassifier(2, covariance_type="diag", training="em", random_state=0).fit(
+        X, y, weight
+    )
+    assert log_loss(y_test, model.predict_proba(X_test)) < log_loss(
+        y_test, em.predict_proba(X_test)
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"sharing": "learned"},
+        {"sharing": 1.0},
+        {"n_kernels": None},
+    ],
+)
+def test_many_rows_go_on_from_every_kind_of_network(settings, clouds, monkeypatch):
+    monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_ROWS", 500)
+    (X, y), (X_test, _) = clouds
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    model = SharedKernelClassifier(**{"n_kernels": 4, "random_state": 0, **settings}).fit(X, y)
+    (network_,) = model.discriminative_
+    assert network_.means_.shape == model.means_.shape
+    assert np.abs(network_.means_ - model.means_).max() > 1e-3
+    assert np.isfinite(model.predict_log_proba(X_test)).all()
+
+
+# -- few rows a class ------------------------------------------------------------------------------
+
+
+def test_covariances_of_few_rows_do_not_mislead():
+    """Two classes of one covariance in fifteen dimensions: no better than linear discriminant
+    analysis, and far better than a covariance for each class.
+    """
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2060, 15)), np.arange(2060) % 2
+    x[:, 0] += 3 * y
+    losses = []
+    for model in (
+        LinearDiscriminantAnalysis(),
+        SharedKernelClassifier([1, 1], random_state=0),
+        QuadraticDiscriminantAnalysis(),
+    ):
+        proba = model.fit(x[:60], y[:60]).predict_proba(x[60:])
+        losses.append(log_loss(y[60:], proba))
+    assert losses[1] < losses[0] + 0.05
+    assert losses[1] < 0.5 * losses[2]
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_shrunk_covariances_come_to_their_mean(family):
+    net, params = network(family, np.random.default_rng(0))
+    kernel, kernels, share = net.kernel, params.kernels, np.array([0.4, 0.3, 0.2, 0.1])
+    same, found = (kernel.shrunk(kernels, share, degree) for degree in (0.0, 1.0))
+    np.testing.assert_array_equal(same.covariance, kernels.covariance)
+    each = [kernel.of_kernel(kernels.covariance, j) for j in range(4)]
+    for j in range(4):
+        expected = np.einsum("j,j...->...", share, each)
+        np.testing.assert_allclose(kernel.of_kernel(found.covariance, j), expected)
+    np.testing.assert_array_equal(found.mean, kernels.mean)
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_losses_of_all_temperatures_from_one_look(family):
+    rng = np.random.default_rng(0)
+    net, params = network(family, rng)
+    y, weight = rng.integers(0, 3, 100), rng.uniform(size=100)
+    rows = as_rows(rng.normal(size=(100, 3)), y, weight)
+    each = [np.exp(log_proba(net, rows, tempered(net, params, beta))) for beta in BETAS]
+    expected = [log_loss(y, proba, sample_weight=weight) for proba in each]
+    found = tempered_losses(net, rows, params) / weight.sum()
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KernelpoolError("positive definite no longer"), FloatingPointError("beyond the range")],
+)
+def test_a_step_to_where_there_is_no_network_is_taken_back(error, clouds, monkeypatch):
+    (X, y), (X_test, _) = clouds
+    calls, gradient = [], SharedKernel.gradient
+
+    def failing(self, *given):
+        calls.append(given)
+        if len(calls) % 5 == 2:
+            raise error
+        return gradient(self, *given)
+
+    monkeypatch.setattr(SharedKernel, "gradient", failing)
+    model = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(X, y)
+    assert len(calls) > 10
+    assert np.isfinite(model.predict_log_proba(X_test)).all()
+
+
+@pytest.mark.parametrize("most_rows", [500, 10**9])
+def test_interrupted_before_anything_decides_the_description_is_kept(
+    most_rows, clouds, monkeypatch
+):
+    monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_ROWS", most_rows)
+    (X, y), (X_test, _) = clouds
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kernelpool.mixtures.conditional._trained", interrupted)
+    model = SharedKernelClassifier(4, random_state=0)
+    with pytest.raises(KeyboardInterrupt, match="0 conditional networks were kept"):
+        model.fit(X, y)
+    em = SharedKernelClassifier(4, training="em", random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X_test), em.predict_proba(X_test))
+
+
+def test_an_interrupted_climb_of_many_rows_is_told(clouds, monkeypatch):
+    monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_ROWS", 500)
+    (X, y), (X_test, _) = clouds
+    calls, gradient = [], SharedKernel.gradient
+
+    def interrupted(self, *given):
+        calls.append(given)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return gradient(self, *given)
+
+    monkeypatch.setattr(SharedKernel, "gradient", interrupted)
+    model = SharedKernelClassifier(2, covariance_type="diag", random_state=0)
+    with pytest.raises(KeyboardInterrupt, match="conditional network"):
+        model.fit(X, y)
+    assert len(model.discriminative_) == 1
+    assert np.isfinite(model.predict_log_proba(X_test)).all()
+
+
+# -- no more work than it takes --------------------------------------------------------------------
+
+
+def test_no_row_is_scored_by_the_step_that_it_selects():
+    """Of coins no forecast has a mean loss below log 2; the least loss on the very rows that end
+    the climb is below.
+    """
+    rng = np.random.default_rng(0)
+    chosen, judged = [], []
+    for seed in range(12):
+        (x, y), (x_out, y_out) = (
+            (rng.normal(size=(n, 3)), rng.integers(0, 2, n)) for n in (60, 40)
+        )
+        model = SharedKernelClassifier(4, random_state=seed).fit(x, y, X_val=x_out, y_val=y_out)
+        assert model.validation_log_proba_.shape == (40, 2)
+        np.testing.assert_allclose(np.exp(model.validation_log_proba_).sum(axis=1), 1, atol=1e-12)
+        chosen.append(model.conditional_loss_)
+        judged.append(-model.validation_log_proba_[np.arange(40), y_out].mean())
+    assert np.mean(chosen) < np.log(2) - 0.01
+    assert np.mean(judged) > np.log(2) - 2 * np.std(judged) / np.sqrt(12)
+    assert not hasattr(model.fit(x, y), "validation_log_proba_")
+
+
+def test_many_classes_take_fewer_steps(clouds, monkeypatch):
+    (X, y), (X_test, y_test) = clouds
+    calls, gradient = [], SharedKernel.gradient
+    counted = lambda self, *given: calls.append(given) or gradient(self, *given)  # noqa: E731
+    monkeypatch.setattr(SharedKernel, "gradient", counted)
+    settings = {"n_kernels": 4, "covariance_type": "spherical", "random_state": 0}
+    n_calls, losses = [], []
+    monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_AT_START", 1000)  # 100 rows
+    for most in (10**9, 100_000, 0):  # 900 rows, 4 kernels and 2 classes take 7,200 a step
+        monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_IN_CLIMB", most)
+        calls.clear()
+        model = SharedKernelClassifier(**settings).fit(X, y)
+        n_calls.append(len(calls))
+        losses.append(log_loss(y_test, model.predict_proba(X_test)))
+    assert n_calls[0] > n_calls[1] > n_calls[2] == 0
+    em = SharedKernelClassifier(**settings, training="em").fit(X, y)
+    assert losses[0] <= losses[1] < losses[2]
+    # without a climb there is the solution of EM, tempered
+    assert losses[2] == pytest.approx(log_loss(y_test, em.predict_proba(X_test)), abs=0.01)

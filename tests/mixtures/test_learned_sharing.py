@@ -1,0 +1,131 @@
+"""Learned sharing against the equations of its docstring, written out row by row."""
+
+import naive
+import numpy as np
+import pytest
+from zoo import faithful
+
+from kernelpool import SharedKernelClassifier
+from kernelpool.datasets import make_clouds
+from kernelpool.kernels import FAMILIES, Kernels
+from kernelpool.mixtures.learned_sharing import Learned, LearnedSharing, init_sharing
+from kernelpool.mixtures.network import Params
+from kernelpool.rows import ArrayRows, Frame
+
+
+def masses(x, y, mean, covariance, mixing, table, family, weight, prior):
+    """Responsibility of every kernel and class, summed over the rows, (M, K)."""
+    density = naive.kernel_densities(x, mean, covariance, family)
+    total = np.zeros_like(mixing)
+    for n in range(len(x)):
+        joint = table * mixing * density[n][:, None]
+        joint = joint * (np.arange(mixing.shape[1]) == y[n]) if y[n] >= 0 else joint * prior
+        total += weight[n] * joint / joint.sum()
+    return total
+
+
+@pytest.mark.filterwarnings("ignore:EM stopped")
+@pytest.mark.parametrize("hidden", [0, 0.3])
+def test_sweeps_equal_the_equations(blobs, given_start, family, hidden):
+    x, y = blobs
+    mean, covariance, mixing, _ = given_start
+    rng = np.random.default_rng(0)
+    weight = rng.uniform(0.2, 3, size=len(y))
+    labels = np.where(rng.random(len(y)) < hidden, -1, y)
+    known = labels >= 0
+    prior = np.bincount(labels[known], weight[known]) / weight[known].sum()
+    table = mixing * prior / (mixing * prior).sum(axis=1, keepdims=True)
+    values = []
+    for _ in range(4):
+        common = (x, labels, mean, covariance, mixing)
+        values.append(naive.objective(*common, None, table, family, weight, prior) / weight.sum())
+        mass = masses(*common, table, family, weight, prior)
+        mean, covariance, mixing = naive.sweep(*common, None, table, family, weight, prior)
+        table = mass / mass.sum(axis=1, keepdims=True)
+    values.append(
+        naive.objective(x, labels, mean, covariance, mixing, None, table, family, weight, prior)
+        / weight.sum()
+    )
+    model = faithful(given_start, family, "learned", 4, unlabeled=-1).fit(
+        x, labels, sample_weight=weight
+    )
+    np.testing.assert_allclose(model.sharing_, table, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
+    np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(model.history_, values, rtol=1e-10)
+    assert model.objective_ == model.history_[-1]
+
+
+def test_classes_that_do_not_meet_share_nothing():
+    """Far apart, every kernel ends with one class, and the network is the separate mixtures of the
+    same start.
+    """
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 100)
+    x = rng.normal(size=(200, 2)) + 40 * y[:, None]
+    learned = SharedKernelClassifier.prbf(4, sharing="learned", random_state=0).fit(x, y)
+    separate = SharedKernelClassifier.prbf(4, sharing=0, random_state=0).fit(x, y)
+    np.testing.assert_allclose(learned.sharing_, [[1, 0], [1, 0], [0, 1], [0, 1]], atol=1e-12)
+    np.testing.assert_allclose(learned.means_, separate.means_, atol=1e-3)
+    assert learned.objective_ == pytest.approx(separate.objective_, abs=1e-5)
+    assert learned.n_parameters() == separate.n_parameters() == 4 * 2 + 4 + 2 + 1
+
+
+def test_classes_that_cannot_be_told_apart_share_by_their_numbers():
+    """The same rows in both classes, one of them three times as often: attention is 3 to 1 in the
+    only kernel.
+    """
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(100, 2))
+    x, y = np.concatenate([half] * 4), np.repeat([0, 0, 0, 1], 100)
+    model = SharedKernelClassifier.prbf(1, sharing="learned", random_state=0).fit(x, y)
+    np.testing.assert_allclose(model.sharing_, [[0.75, 0.25]])
+    expected = np.log(0.75) * 0.75 + np.log(0.25) * 0.25  # the price of sharing, a row
+    alone = SharedKernelClassifier.prbf(1, sharing=1, random_state=0).fit(x, y)
+    assert model.objective_ == pytest.approx(alone.objective_ + expected)
+
+
+def test_a_class_may_take_over_a_kernel_that_another_owns():
+    """Clouds: one class is a single Gaussian and needs one kernel of its four, the other has use
+    for more.
+    """
+    x, y = make_clouds(random_state=0)
+    model = SharedKernelClassifier.prbf(8, sharing="learned", random_state=0).fit(x, y)
+    assert np.argmax(model.sharing_, axis=1).tolist() != model.owners_.tolist()
+    separate = SharedKernelClassifier.prbf(8, sharing=0, random_state=0).fit(x, y)
+    assert model.log_likelihood(x, y) > separate.log_likelihood(x, y)
+
+
+def test_coordinates_lead_back(blobs, given_start, family):
+    _, y = blobs
+    mean, covariance, mixing, _ = given_start
+    network = LearnedSharing(FAMILIES[family](np.full(3, 1e-9)))
+    params = init_sharing(Params(Kernels(mean, covariance), mixing, np.bincount(y) / len(y)))
+    back = network.at(network.coordinates(params), params)
+    np.testing.assert_allclose(back.sharing, params.sharing)
+    np.testing.assert_allclose(back.mixing, params.mixing)
+    np.testing.assert_allclose(back.kernels.covariance, params.kernels.covariance)
+
+
+def test_a_kernel_without_rows_is_moved_and_heeds_all():
+    """A kernel at 1e3 loses everything; moved, it lies at a row of its owner, attentive to all
+    classes alike.
+    """
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    rows = ArrayRows(x, y, frame=Frame(np.zeros(2), np.ones(2)))
+    network = LearnedSharing(FAMILIES["spherical"](np.full(2, 1e-6)))
+    mixing = np.array([[1.0, 1.0], [0.0, 0.0]])
+    params = Learned(
+        Kernels(np.array([[0.0, 0], [1e3, 0]]), np.ones(2)),
+        mixing,
+        np.full(2, 0.5),
+        np.array([[0.5, 0.5], [0.9, 0.1]]),
+    )
+    after, _ = network.sweep(rows, params)
+    np.testing.assert_allclose(after.sharing[1], [0.9, 0.1])  # without rows it keeps what it had
+    assert network.empty_kernels(after, np.full(2, 30.0), 1.0) == [1]
+    moved = network.moved(rows, after, [1], np.array([0, 1]), np.full(2, 30.0))
+    assert (moved.kernels.mean[1] == x[y == 1]).all(axis=1).any()
+    np.testing.assert_allclose(moved.sharing, [after.sharing[0], [0.5, 0.5]])

@@ -1,0 +1,162 @@
+"""The mixture of neurons against the paper's equations, finite differences and other programs."""
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from scipy.special import expit
+from scipy.stats import norm
+
+from kernelpool.neurons.fit import gradient_step, lbfgs
+from kernelpool.neurons.network import (
+    Competitive,
+    LogisticNeuron,
+    NeuronParams,
+    Softmax,
+    repelled,
+)
+
+
+def problem(n=40, d=3, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.integers(n_classes, size=n), rng
+
+
+def start(n_neurons, n_outputs, d, rng, local=False):
+    weight, mixing = (
+        rng.normal(size=(n_neurons, n_outputs, d + 1)),
+        rng.dirichlet(np.ones(n_neurons)),
+    )
+    if not local:
+        return NeuronParams(weight, mixing)
+    place = rng.normal(size=(n_neurons, d)), np.full((n_neurons, d), 2)
+    return NeuronParams(weight, mixing, place)
+
+
+# -- the equations as printed, one loop a sum ------------------------------------------------------
+
+
+def printed_sweep(x, t, weight, mixing, alpha, beta, eta, moved=slice(None)):
+    """(3), (4) and (5) of the paper; also the logarithm of the likelihood that (2) bounds."""
+    n, k = len(x), len(weight)
+    x = np.column_stack([x, np.ones(n)])
+
+    def cosine(j, m):
+        return weight[j] @ weight[m] / (np.linalg.norm(weight[j]) * np.linalg.norm(weight[m]))
+
+    likelihood = np.empty((n, k))
+    for i in range(n):
+        for j in range(k):
+            f = 1 / (1 + np.exp(-weight[j] @ x[i]))
+            repulsion = sum(cosine(j, m) ** 2 for m in range(k) if m != j)
+            likelihood[i, j] = np.exp(-alpha / 2 * (t[i] - f) ** 2 - beta / 2 * repulsion)
+    q = mixing * likelihood / (likelihood @ mixing)[:, None]
+    better = weight.copy()
+    for j in range(k):
+        step = np.zeros(x.shape[1])
+        for i in range(n):
+            f = 1 / (1 + np.exp(-weight[j] @ x[i]))
+            step += eta * q[i, j] * (t[i] - f) * (1 - f) * f * x[i]
+        for m in range(k):
+            if m != j:
+                lengths = np.linalg.norm(weight[j]) * np.linalg.norm(weight[m])
+                aside = weight[m] - weight[j] * (weight[j] @ weight[m]) / (weight[j] @ weight[j])
+                turn = eta * beta * weight[j] @ weight[m] / lengths * aside / lengths
+                step[moved] -= turn[moved]
+        better[j] += step
+    return better, q.mean(axis=0), np.log(likelihood @ mixing).mean()
+
+
+@pytest.mark.parametrize(("alpha", "beta", "bias"), [(0.03, 0.01, False), (5.0, 0.7, True)])
+def test_gradient_sweeps_equal_the_printed_equations(alpha, beta, bias):
+    """`bias` is section 5: the repulsion moves the biases alone."""
+    x, t, rng = problem()
+    params = start(4, 1, 3, rng)
+    weight, mixing = params.weight[:, 0], params.mixing
+    network = Competitive(2, precision=alpha, repulsion=beta, repel_rows=True, repel_bias=bias)
+    rows, moved = network.rows(x, t, np.ones(40)), [-1] if bias else slice(None)
+    for _ in range(5):
+        params, objective = network.sweep(rows, params, gradient_step(0.2))
+        weight, mixing, expected = printed_sweep(x, t, weight, mixing, alpha, beta, 0.2, moved)
+        np.testing.assert_allclose(params.weight[:, 0], weight, rtol=1e-11)
+        np.testing.assert_allclose(params.mixing, mixing, rtol=1e-11)
+        assert objective == pytest.approx(expected, rel=1e-11)
+
+
+# -- slopes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_classes", "margin"), [(2, False), (2, True), (3, False), (3, True)])
+@pytest.mark.parametrize("local", [False, True])
+def test_the_slope_of_the_cost_is_that_of_finite_differences(n_classes, margin, local):
+    x, t, rng = problem(n_classes=n_classes)
+    params = start(4, 1 if n_classes == 2 else n_classes, 3, rng, local)
+    found = []
+
+    def solver(cost, at, first):
+        found.append(cost)
+        return at, first[0]
+
+    network = Competitive(n_classes, precision=3.0, repulsion=0.8, decay=0.3, margin=margin)
+    network.sweep(network.rows(x, t, rng.uniform(0.5, 2, size=40)), params, solver)
+    shape, cost = params.weight.shape, found[0]
+    elsewhere = params.weight + rng.normal(size=shape)
+    slope = approx_fprime(elsewhere.ravel(), lambda w: cost(w.reshape(shape))[0], 1e-6)
+    np.testing.assert_allclose(cost(elsewhere)[1].ravel(), slope, rtol=1e-4, atol=2e-4)
+
+
+def test_right_angles_and_zero_weights_repel_nothing():
+    for weight in (np.eye(4)[:, None, :] * 3.0, np.zeros((2, 1, 3))):
+        squares, slope = repelled(weight)
+        assert not squares.any()
+        assert not slope.any()
+
+
+# -- neurons ---------------------------------------------------------------------------------------
+
+
+def test_a_softmax_of_two_opposite_outputs_is_a_logistic_neuron():
+    rng = np.random.default_rng(0)
+    z, t = rng.normal(size=(5, 1, 30)) * 3, rng.integers(2, size=(1, 30)).astype(float)
+    both, target = np.concatenate([-z, z], axis=1) / 2, np.concatenate([1 - t, t])
+    np.testing.assert_allclose(
+        Softmax().output(both)[:, 1:, :], LogisticNeuron().output(z), rtol=1e-12
+    )
+    error, slope = LogisticNeuron().misfit(z, t)
+    error_of_both, slope_of_both = Softmax().misfit(both, target)
+    np.testing.assert_allclose(error_of_both, error, rtol=1e-12)
+    np.testing.assert_allclose(
+        (slope_of_both[:, 1, :] - slope_of_both[:, 0, :]) / 2, slope[:, 0, :], rtol=1e-12
+    )
+
+
+# -- the objective and its bound -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_the_bound_is_the_sum_that_is_printed(local):
+    x, t, rng = problem(n=60)
+    params = start(3, 1, 3, rng, local)
+    network = Competitive(2, precision=4.0, repulsion=0.5, decay=0.1)
+    better, objective = network.sweep(network.rows(x, t, np.ones(60)), params, lbfgs(60))
+    joint, old = log_joint(x, t, better), log_joint(x, t, params)
+    evidence = np.logaddexp.reduce(old, axis=1, keepdims=True)
+    q = np.exp(old - evidence)
+    # (2), and the penalty once
+    expected = (q * (joint - np.log(q))).sum() - 4 * network.penalty(better.weight)
+    assert better.bound == pytest.approx(expected / 60, rel=1e-10)
+    expected = evidence.sum() - 4 * network.penalty(params.weight)
+    assert objective == pytest.approx(expected / 60, rel=1e-12)
+    if local:  # places are means and variances of the rows of a neuron
+        share = q / q.sum(axis=0)
+        mean, variance = better.place
+        np.testing.assert_allclose(mean, share.T @ x)
+        np.testing.assert_allclose(variance, share.T @ x**2 - mean**2)
+
+
+def log_joint(x, t, params):
+    f = expit(np.column_stack([x, np.ones(len(x))]) @ params.weight[:, 0, :].T)
+    joint = np.log(params.mixing) - 2 * (t[:, None] - f) ** 2
+    if params.place is not None:
+        mean, variance = params.place
+        joint += norm.logpdf(x[:, None], mean, variance**0.5).sum(axis=2)
+    return joint
