@@ -120,25 +120,30 @@ def classifiers():
 
 def waveform(n=3000, seed=0):
     """Breiman's three waves; the best possible error is about 14 %."""
-    rng, t = np.random.default_rng(seed), np.arange(1, 22)
+    rng = np.random.default_rng(seed)
+    t = np.arange(1, 22)
     waves = [np.maximum(6 - abs(t - center), 0) for center in (7, 15, 11)]
     pairs = np.array([(0, 1), (0, 2), (1, 2)])
-    y, u = rng.integers(0, 3, n), rng.uniform(size=(n, 1))
-    first, second = np.array(waves)[pairs[y, 0]], np.array(waves)[pairs[y, 1]]
+    y = rng.integers(0, 3, n)
+    u = rng.uniform(size=(n, 1))
+    first = np.array(waves)[pairs[y, 0]]
+    second = np.array(waves)[pairs[y, 1]]
     return u * first + (1 - u) * second + rng.normal(size=(n, 21)), y
 
 
 def ringnorm(n=3000, d=20, seed=0):
     """Breiman's two Gaussians, one twice as wide; the best possible error is 1.3 %."""
     rng = np.random.default_rng(seed)
-    y, x = rng.integers(0, 2, n), rng.normal(size=(n, d))
+    y = rng.integers(0, 2, n)
+    x = rng.normal(size=(n, d))
     return np.where(y[:, None] == 0, 2 * x, x + 2 / np.sqrt(d)), y
 
 
 def twonorm(n=3000, d=20, seed=0):
     """Breiman's two Gaussians of one shape; the best possible error is 2.3 %."""
     rng = np.random.default_rng(seed)
-    y, x = rng.integers(0, 2, n), rng.normal(size=(n, d))
+    y = rng.integers(0, 2, n)
+    x = rng.normal(size=(n, d))
     return x + np.where(y[:, None] == 1, 2, -2) / np.sqrt(d), y
 
 
@@ -251,7 +256,8 @@ def main():
         x, y = load(name)
         x, x_test, y, y_test = train_test_split(x, y, test_size=0.3, stratify=y, random_state=split)
         scaler = StandardScaler().fit(x)
-        x, x_test = scaler.transform(x), scaler.transform(x_test)
+        x = scaler.transform(x)
+        x_test = scaler.transform(x_test)
         for who in todo:
             try:
                 found = measured(classifiers()[who], x, x_test, y, y_test)
@@ -312,7 +318,8 @@ def summarize(lines):
         least = f"{best(values):{form}}"
         return [name, *(f"**{cell}**" if cell == least else cell for cell in cells)]
 
-    loss, error = means("log_loss"), means("error")
+    loss = means("log_loss")
+    error = means("error")
     seconds = means("fit_cpu", ["0"])  # of one machine; other splits may come from another
     lowest = (loss == loss.min(axis=1, keepdims=True)).sum(axis=0)
     rows = [

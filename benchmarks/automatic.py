@@ -51,7 +51,8 @@ from papers.data import (
 RESULTS = Path(__file__).parent / "results" / "automatic.csv"
 SETTINGS = ["covariance_type", "n_kernels", "sharing", "overlap"]
 COLUMNS = ["set", "repeat", "fold", "model", *SETTINGS, "error", "log_loss", "seconds", "tried"]
-REPEATS, FOLDS = 3, 5
+REPEATS = 3
+FOLDS = 5
 
 # name, source to look for, rows, kernels a class in the grid
 SETS = {
@@ -63,7 +64,8 @@ SETS = {
     "phoneme": ("phoneme", lambda: load_phoneme(return_X_y=True), (2, 4, 8, 16, 32)),
     "satimage5": ("satimage", lambda: load_satimage(dims=5, return_X_y=True), (1, 2, 4, 8, 16)),
 }
-SHARING, PENALTY = (0, 0.5, 1), (0, 5, 20)
+SHARING = (0, 0.5, 1)
+PENALTY = (0, 5, 20)
 MODELS = ("auto", "mixtures", "grid", "mixtures_any")
 
 
@@ -73,7 +75,8 @@ class SeparateMixtures:
     """
 
     def __init__(self, types=("full",), patience=3):
-        self.types, self.patience = types, patience
+        self.types = types
+        self.patience = patience
 
     def fit(self, X, y):
         self.classes_ = np.unique(y)
@@ -84,7 +87,8 @@ class SeparateMixtures:
     def _best(self, X):
         found = []
         for kind in self.types:
-            since, lowest = 0, np.inf
+            since = 0
+            lowest = np.inf
             for n in range(1, len(X) // 2):
                 mixture = GaussianMixture(
                     n, covariance_type=kind, random_state=0, max_iter=200
@@ -349,7 +353,8 @@ def criterion():
             tried = SharedKernelClassifier.auto(random_state=0).fit(X, y).selection_
         cells = []
         for i in (int(np.flatnonzero(tried["chosen"])[0]), int(np.argmin(tried["log_loss"]))):
-            sharing, penalty = tried["sharing"][i], tried["overlap"][i]
+            sharing = tried["sharing"][i]
+            penalty = tried["overlap"][i]
             settings = (
                 f"{tried['n_kernels'][i]} {tried['covariance_type'][i]}, {sharing:g}, {penalty:g}"
             )
@@ -363,7 +368,8 @@ def main(arguments=()):
         return
     models = MODELS[:3]
     if arguments[:1] == ["any"]:
-        arguments, models = arguments[1:], MODELS[3:]
+        arguments = arguments[1:]
+        models = MODELS[3:]
     n_jobs = int(arguments[0]) if arguments else 1
     path = Path(arguments[1]) if len(arguments) > 1 else RESULTS
     run(path, n_jobs, models)

@@ -20,16 +20,23 @@ import warnings
 
 import numpy as np
 
-ROWS, FEATURES, CLASSES, PARTS = int(float(os.environ.get("KERNELPOOL_BENCH_ROWS", 20e6))), 10, 3, 8
+ROWS = int(float(os.environ.get("KERNELPOOL_BENCH_ROWS", 20e6)))
+FEATURES = 10
+CLASSES = 3
+PARTS = 8
 IN_MEMORY = 5_000_000
-SWEEPS, TURNS, KERNELS = 5, 3, 24
-WANTED_MB, WANTED_RATIO = 600, 1.3
+SWEEPS = 5
+TURNS = 3
+KERNELS = 24
+WANTED_MB = 600
+WANTED_RATIO = 1.3
 
 
 def rows(n, seed):
     centers = 2 * np.random.default_rng(0).normal(size=(CLASSES, PARTS, FEATURES))
     rng = np.random.default_rng(seed)
-    y, part = rng.integers(CLASSES, size=n), rng.integers(PARTS, size=n)
+    y = rng.integers(CLASSES, size=n)
+    part = rng.integers(PARTS, size=n)
     return centers[y, part] + rng.normal(size=(n, FEATURES)), y
 
 
@@ -50,7 +57,8 @@ def fit(home, folder, family):
     warnings.simplefilter("ignore")
     n = min(ROWS, IN_MEMORY)
     x, y = (folder, "label") if home == "files" else rows(n, 1)
-    ticks, cpu = [time.perf_counter()], [time.process_time()]
+    ticks = [time.perf_counter()]
+    cpu = [time.process_time()]
 
     def note(_):
         ticks.append(time.perf_counter())
@@ -106,10 +114,8 @@ def main():
             before = np.median([told[1] for told in found["files"]])
             print(
                 f"{family:5} files {files:6.2f}  memory {memory:6.2f}  ratio {ratio:.2f} (wanted "
-                f"{WANTED_RATIO}), of "
-                f"processor time {cpu:.2f}  "
-                f"peak {peak:.0f} MB (wanted {WANTED_MB})  labels, frame, start and first sweep "
-                f"{before:.1f}",
+                f"{WANTED_RATIO}), of processor time {cpu:.2f}  peak {peak:.0f} MB (wanted "
+                f"{WANTED_MB})  labels, frame, start and first sweep {before:.1f}",
                 flush=True,
             )
 

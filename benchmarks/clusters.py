@@ -11,7 +11,10 @@ import warnings
 
 import numpy as np
 
-FEATURES, CLASSES, KERNELS, SWEEPS = 10, 3, 24, 6
+FEATURES = 10
+CLASSES = 3
+KERNELS = 24
+SWEEPS = 6
 OVERHEAD_MS = 1.0
 """What a task costs the scheduler of Dask, by its documentation
 (https://distributed.dask.org/en/stable/efficiency.html).
@@ -23,7 +26,8 @@ def count_bytes():
     """From now on, count what this process sends."""
     from distributed.comm.tcp import TCP
 
-    plain, TCP.sent = TCP.write, 0
+    plain = TCP.write
+    TCP.sent = 0
 
     async def write(self, *args, **kwargs):
         n = await plain(self, *args, **kwargs)
@@ -71,8 +75,7 @@ def main():
     print(f"{FEATURES} features, {KERNELS} full kernels, two workers of one thread")
     print(
         f"{'rows':>10} {'chunks':>6} {'s a sweep':>9} {'workers send':>12} {'client sends':>12} "
-        f"{'chunks alone':>12} "
-        f"{'ms a task':>9}"
+        f"{'chunks alone':>12} {'ms a task':>9}"
     )
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **quiet) as cluster,
@@ -82,7 +85,8 @@ def main():
         count_bytes()
         for n, n_chunks in SIZES:
             x, y = rows(n, n_chunks)
-            ticks, counted = [], []
+            ticks = []
+            counted = []
 
             def note(_, ticks=ticks, counted=counted):
                 counted.append((sum(client.run(sent_bytes).values()), sent_bytes()))

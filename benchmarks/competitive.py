@@ -20,7 +20,9 @@ from sklearn.preprocessing import StandardScaler
 from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.datasets import make_clouds
 
-N_ROWS, N_NOISE, N_UNITS = 100_000, 8, 16
+N_ROWS = 100_000
+N_NOISE = 8
+N_UNITS = 16
 
 
 def rows(seed):

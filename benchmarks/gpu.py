@@ -78,10 +78,8 @@ class Mixture:
             else x[:20_000].astype(float)
         )
         kernels, floor = start(host, m, family)
-        frame, kernel = (
-            Frame(host.mean(axis=0), np.full(x.shape[1], host.std())),
-            FAMILIES[family](floor / host.var()),
-        )
+        frame = Frame(host.mean(axis=0), np.full(x.shape[1], host.std()))
+        kernel = FAMILIES[family](floor / host.var())
         codes = np.arange(len(x)) % n_classes
         codes = torch.as_tensor(codes, device=x.device) if isinstance(x, torch.Tensor) else codes
         self.network = SharedKernel(kernel, np.ones((m, n_classes)))

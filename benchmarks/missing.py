@@ -106,7 +106,8 @@ def deleted(X, share, seed):
 def judge(model, masked, X, y, X_test, y_test, share):
     """Error, log-loss and seconds."""
     if masked:  # two copies of the rows, with cells deleted as they will be
-        X, y = np.concatenate([X, *(deleted(X, share, 100 + i) for i in range(2))]), np.tile(y, 3)
+        X = np.concatenate([X, *(deleted(X, share, 100 + i) for i in range(2))])
+        y = np.tile(y, 3)
     begun = time.perf_counter()
     proba = model.fit(X, y).predict_proba(X_test)
     seconds = time.perf_counter() - begun
@@ -192,7 +193,8 @@ def sweeps(n=100_000, d=10, n_kernels=10, share=0.2):
     pattern a row.
     """
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(n, d)), rng.integers(0, 2, n)
+    X = rng.normal(size=(n, d))
+    y = rng.integers(0, 2, n)
     few = X.copy()
     few[rng.choice(n, 100, replace=False), 3] = np.nan
     wide = np.concatenate([X[: n // 50], rng.normal(size=(n // 50, 20))], axis=1)

@@ -107,9 +107,7 @@ def table(names=("ripley", "clouds", "phoneme"), kernels=("hypersphere", "gaussi
                 _, predict_time = timed(partial(network.predict, X_test))
                 certificate = bounds.certify(network, X_test, y_test)
                 print(
-                    f"{name:<9}{kernel:<13}{label:<19}{len(network.kernels_):>7}"
-                    f"{100 * certificate.n_errors / certificate.n_rows:>9.2f}{1e3 * predict_time:>12.1f}{fit_time:>7.1f}"
-                    f"{100 * certificate.error:>13.2f}",
+                    f"{name:<9}{kernel:<13}{label:<19}{len(network.kernels_):>7}{100 * certificate.n_errors / certificate.n_rows:>9.2f}{1e3 * predict_time:>12.1f}{fit_time:>7.1f}{100 * certificate.error:>13.2f}",
                     flush=True,
                 )
 
@@ -193,17 +191,14 @@ def auto(n_seeds=4, names=("clouds", "phoneme")):
         _, seconds = timed(partial(network.fit, X, y))
         error = error_of(network, X_test, y_test)
         print(
-            f"{name:<9}{kernel:<13}{100 * tolerance:>9.0f}{len(network.kernels_):>9}{error:>9.2f}{full:>9.2f}"
-            f"{error - full:>8.2f}{seconds:>7.0f}",
+            f"{name:<9}{kernel:<13}{100 * tolerance:>9.0f}{len(network.kernels_):>9}{error:>9.2f}{full:>9.2f}{error - full:>8.2f}{seconds:>7.0f}",
             flush=True,
         )
     for seed in range(3) if "phoneme" in names and rows_of("phoneme") else ():
         X, y, X_test, y_test = phoneme(seed)
         coarse = QuadraticDiscriminantAnalysis()
-        inside, outside = (
-            100 * (1 - cross_val_score(coarse, X, y).mean()),
-            error_of(coarse.fit(X, y), X_test, y_test),
-        )
+        inside = 100 * (1 - cross_val_score(coarse, X, y).mean())
+        outside = error_of(coarse.fit(X, y), X_test, y_test)
         print(
             f"phoneme, split {seed}, quadratic discriminant: cross-validation {inside:.1f} %, test "
             f"rows {outside:.1f} %"
@@ -345,7 +340,8 @@ def speed():
     print("rows x kernels, features   theirs s   ours s   ratio   answers that differ")
     for n, d in ((5000, 2), (20_000, 2), (5000, 5), (5000, 20)):
         rng = np.random.default_rng(0)
-        X, X_new = rng.normal(size=(n, d)), rng.normal(size=(n, d))
+        X = rng.normal(size=(n, d))
+        X_new = rng.normal(size=(n, d))
         y = (X[:, 0] + 0.5 * rng.normal(size=n) > 0).astype(int)
         radius = {2: 0.25, 5: 1.0, 20: 4.5}[d]
         ours = ParzenClassifier("hypersphere", standardize=False, radius=radius).fit(X, y)
@@ -401,9 +397,8 @@ def large():
         partial(ReducedParzenClassifier(500, standardize=False, random_state=0).fit, X, y)
     )
     print(
-        f"\n50,000 kernels to 500: {seconds:.0f} CPU seconds, {time.perf_counter() - begin:.0f} on "
-        f"the clock, "
-        f"error {error_of(network, X_test, y_test):.2f} %; full network {full:.2f} %",
+        f"\n50,000 kernels to 500: {seconds:.0f} CPU seconds, {time.perf_counter() - begin:.0f} "
+        f"on the clock, error {error_of(network, X_test, y_test):.2f} %; full network {full:.2f} %",
         flush=True,
     )
     X, y = make_clouds(100_000, random_state=0)

@@ -76,10 +76,8 @@ def sets():
             x, y = TRUE.sample(600, random_state=seed)
             folds = StratifiedKFold(5, shuffle=True, random_state=seed)
             predict_set = method(x, y, folds)
-            same, other = (
-                TRUE.sample(2000, random_state=1000 + seed),
-                SHIFTED.sample(2000, random_state=2000 + seed),
-            )
+            same = TRUE.sample(2000, random_state=1000 + seed)
+            other = SHIFTED.sample(2000, random_state=2000 + seed)
             far = np.random.default_rng(seed).normal(size=(500, 2)) * 3 + [12, -12]
             rows.append(
                 [

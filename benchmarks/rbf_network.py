@@ -118,7 +118,8 @@ def regress():
             results = []
             for X_train, y_train, X_test, y_test in parts:
                 scale = StandardScaler().fit(X_train)
-                middle, unit = y_train.mean(), y_train.std()
+                middle = y_train.mean()
+                unit = y_train.std()
                 model, fit = timed(make().fit, scale.transform(X_train), (y_train - middle) / unit)
                 found, predict = timed(model.predict, scale.transform(X_test))
                 results.append(

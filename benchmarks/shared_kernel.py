@@ -26,7 +26,11 @@ from kernelpool.rows.in_memory import n_threads_for, over_threads
 
 SIZES = [(100_000, 8, 16), (100_000, 16, 32), (50_000, 32, 32)]
 WANTED = {"full": 15, "diag": 8, "spherical": 8}
-SHORT, LONG, LONGER, TURNS, REPEATS = 2, 12, 52, 7, 3
+SHORT = 2
+LONG = 12
+LONGER = 52
+TURNS = 7
+REPEATS = 3
 
 
 def clusters(n, d, n_kernels, separation, seed=0):
@@ -38,7 +42,8 @@ def clusters(n, d, n_kernels, separation, seed=0):
 
 def start(x, n_kernels, family):
     """Kernels at random rows, as wide as the data."""
-    d, variance = x.shape[1], x.var(axis=0)
+    d = x.shape[1]
+    variance = x.var(axis=0)
     rng = np.random.default_rng(1)
     covariance = {
         "spherical": np.full(n_kernels, variance.mean()),
@@ -173,17 +178,18 @@ def sweeps():
     for n, d, n_kernels in SIZES:
         x = clusters(n, d, n_kernels, separation=2.0)
         for family in ("full", "diag", "spherical", "tied"):
-            ours, theirs = Ours(x, n_kernels, family), Theirs(x, n_kernels, family)
+            ours = Ours(x, n_kernels, family)
+            theirs = Theirs(x, n_kernels, family)
             gap = abs(ours.run(LONG)[0] - theirs.run(LONG)[0])
             bare = Bare(n, d, n_kernels, family)
             a, b, c = np.array(
                 [(sweep_time(ours), sweep_time(theirs), bare.least()) for _ in range(TURNS)]
             ).T
-            times, ratio = 1e3 * np.median([a, b, c], axis=1), b / a
+            times = 1e3 * np.median([a, b, c], axis=1)
+            ratio = b / a
             print(
                 f"{n:8}{d:4}{n_kernels:4}  "
-                f"{family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.1f}{ratio.min():7.1f}"
-                f"{ratio.max():6.1f}{WANTED.get(family, '')!s:>8}{times[2]:7.1f}{np.median(b / c):7.1f}{gap:15.1e}",
+                f"{family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.1f}{ratio.min():7.1f}{ratio.max():6.1f}{WANTED.get(family, '')!s:>8}{times[2]:7.1f}{np.median(b / c):7.1f}{gap:15.1e}",
                 flush=True,
             )
     print(
@@ -201,7 +207,8 @@ def few_rows():
     for n, d, n_kernels in [(300, 4, 9), (1000, 8, 10), (5000, 8, 10)]:
         x = clusters(n, d, n_kernels, separation=1.0)
         for family in ("full", "diag", "spherical"):
-            ours, theirs = Ours(x, n_kernels, family), Theirs(x, n_kernels, family)
+            ours = Ours(x, n_kernels, family)
+            theirs = Theirs(x, n_kernels, family)
             a, b = np.array(
                 [(sweep_time(ours, LONGER), sweep_time(theirs, LONGER)) for _ in range(REPEATS)]
             ).T
@@ -233,11 +240,11 @@ def gradients():
             )
             both = [partial(step, rows, params) for step in (network.sweep, network.gradient)]
             a, b = np.array([[best(work) for work in both] for _ in range(TURNS)]).T
-            times, ratio = 1e3 * np.median([a, b], axis=1), b / a
+            times = 1e3 * np.median([a, b], axis=1)
+            ratio = b / a
             print(
                 f"{n:8}{d:4}{n_kernels:4}  "
-                f"{family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.2f}{ratio.min():7.2f}"
-                f"{ratio.max():6.2f}",
+                f"{family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.2f}{ratio.min():7.2f}{ratio.max():6.2f}",
                 flush=True,
             )
 
@@ -251,20 +258,21 @@ def single_precision():
         f"{'rows':>8}{'d':>4}{'M':>4}  "
         f"{'kernels':8}{'family':10}{'float32':>8}{'float64':>9}{'ratio':>7}{'from':>7}{'to':>6}"
     )
-    n, d, n_kernels = 50_000, 16, 32
+    n = 50_000
+    d = 16
+    n_kernels = 32
     rng = np.random.default_rng(0)
-    center, noise, cluster = (
-        rng.normal(size=(n_kernels, d)),
-        rng.normal(size=(n, d)),
-        rng.integers(n_kernels, size=n),
-    )
+    center = rng.normal(size=(n_kernels, d))
+    noise = rng.normal(size=(n, d))
+    cluster = rng.integers(n_kernels, size=n)
     for name, width in (("wide", 0.5), ("narrow", 0.01)):
         x = center[cluster] + width * noise
         for family in FAMILIES:
             both = []
             for dtype in (np.float32, np.float64):
                 ours = Ours(x.astype(dtype), n_kernels, family)
-                kernel, frame = ours.network.kernel, ours.rows.frame
+                kernel = ours.network.kernel
+                frame = ours.rows.frame
                 one = kernel.square(np.eye(d)).sum(axis=1)[None, :]  # of unit variances
                 covariance = width**2 * kernel.widths(
                     np.repeat(one, n_kernels, axis=0), np.ones(n_kernels)
@@ -274,11 +282,11 @@ def single_precision():
                 )
                 both.append(partial(ours.network.sweep, ours.rows, params))
             a, b = np.array([[best(work) for work in both] for _ in range(TURNS)]).T
-            times, ratio = 1e3 * np.median([a, b], axis=1), b / a
+            times = 1e3 * np.median([a, b], axis=1)
+            ratio = b / a
             print(
                 f"{n:8}{d:4}{n_kernels:4}  "
-                f"{name:8}{family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.2f}"
-                f"{ratio.min():7.2f}{ratio.max():6.2f}",
+                f"{name:8}{family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.2f}{ratio.min():7.2f}{ratio.max():6.2f}",
                 flush=True,
             )
 
@@ -292,12 +300,10 @@ class Apart:
         rng = np.random.default_rng(0)
         cluster = rng.integers(n_classes * per_class, size=n)
         self.x = rng.normal(size=(n_classes * per_class, d))[cluster] + rng.normal(size=(n, d))
-        self.y, self.family, self.per_class, self.n_classes = (
-            cluster // per_class,
-            family,
-            per_class,
-            n_classes,
-        )
+        self.y = cluster // per_class
+        self.family = family
+        self.per_class = per_class
+        self.n_classes = n_classes
         self.means = np.concatenate([self.x[self.y == k][:per_class] for k in range(n_classes)])
 
     def ours(self, sweeps):
@@ -333,11 +339,11 @@ def apart():
             a, b = np.array(
                 [(slope(both.ours, LONGER), slope(both.theirs, LONGER)) for _ in range(TURNS)]
             ).T
-            times, ratio = 1e3 * np.median([a, b], axis=1), b / a
+            times = 1e3 * np.median([a, b], axis=1)
+            ratio = b / a
             print(
                 f"{n:8}{d:4}{n_classes:4}  "
-                f"{family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.1f}{ratio.min():7.1f}"
-                f"{ratio.max():6.1f}",
+                f"{family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.1f}{ratio.min():7.1f}{ratio.max():6.1f}",
                 flush=True,
             )
 
@@ -353,7 +359,8 @@ def acceleration():
         for seed in range(5):
             x = clusters(4000, 3, 6, separation=1.2, seed=seed)
             ours = Ours(x, 6, family)
-            plain, fast = ours.run(4000, 1e-7)[1], ours.accelerated(4000, 1e-7)[1]
+            plain = ours.run(4000, 1e-7)[1]
+            fast = ours.accelerated(4000, 1e-7)[1]
             target = plain.objective - 1e-4
             steps = [
                 next((i for i, value in enumerate(fit.history) if value >= target), np.inf)
@@ -370,15 +377,15 @@ def convergence():
     print("\nFit to convergence (tol 1e-5), 50,000 rows of overlapping clusters, d = 8, M = 12")
     x = clusters(50_000, 8, 12, separation=0.7)
     for family in ("full", "diag", "spherical"):
-        ours, theirs = Ours(x, 12, family), Theirs(x, 12, family)
+        ours = Ours(x, 12, family)
+        theirs = Theirs(x, 12, family)
         results = []
         a = seconds(lambda r=results, o=ours: r.append(o.accelerated(2000, 1e-5)))
         b = seconds(lambda r=results, t=theirs: r.append(t.run(2000, 1e-5)))
         (value, fit), (their_value, model) = results
         print(
             f"{family:10} ours {a:6.2f} s, {fit.n_sweeps:4} sweeps, {value:.4f}   theirs {b:6.2f} "
-            f"s, {model.n_iter_:4} sweeps, "
-            f"{their_value:.4f}   ratio {b / a:5.1f}",
+            f"s, {model.n_iter_:4} sweeps, {their_value:.4f}   ratio {b / a:5.1f}",
             flush=True,
         )
 
@@ -406,7 +413,8 @@ def prediction():
             joint = np.exp(joint - joint.max(axis=1, keepdims=True))
             return joint / joint.sum(axis=1, keepdims=True)
 
-        a, b = best(lambda m=model: m.predict_proba(x)), best(theirs)
+        a = best(lambda m=model: m.predict_proba(x))
+        b = best(theirs)
         print(
             f"{family:10} ours {0.2 / a:7.2f}   theirs {0.2 / b:7.2f}   ratio {b / a:5.1f}",
             flush=True,

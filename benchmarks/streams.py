@@ -23,19 +23,21 @@ from sklearn.naive_bayes import GaussianNB
 
 from kernelpool import SharedKernelClassifier, Start, Training
 
-ROWS, FEATURES, CLASSES, PARTS = 1_000_000, 10, 3, 8
+ROWS = 1_000_000
+FEATURES = 10
+CLASSES = 3
+PARTS = 8
 BATCHES = 10_000, 50_000
 KERNELS = CLASSES * PARTS
 
 
 def rows(n, seed):
     rng = np.random.default_rng(0)
-    centers, width = (
-        1.2 * rng.normal(size=(CLASSES, PARTS, FEATURES)),
-        rng.uniform(0.5, 1.5, size=(CLASSES, PARTS, FEATURES)),
-    )
+    centers = 1.2 * rng.normal(size=(CLASSES, PARTS, FEATURES))
+    width = rng.uniform(0.5, 1.5, size=(CLASSES, PARTS, FEATURES))
     rng = np.random.default_rng(seed)
-    y, part = rng.integers(CLASSES, size=n), rng.integers(PARTS, size=n)
+    y = rng.integers(CLASSES, size=n)
+    part = rng.integers(PARTS, size=n)
     return centers[y, part] + width[y, part] * rng.normal(size=(n, FEATURES)), y
 
 
@@ -59,7 +61,8 @@ def at_rest(init="kmeans"):
     if init == "kmeans":
         after_minibatch_kmeans(x, y, test, {**settings, **ten})
     for size in BATCHES:
-        model, clock = SharedKernelClassifier.prbf(**settings), Clock()
+        model = SharedKernelClassifier.prbf(**settings)
+        clock = Clock()
         for n_passes in range(1, 6):
             for i in range(0, ROWS, size):
                 model.partial_fit(x[i : i + size], y[i : i + size], classes=range(CLASSES))
@@ -95,10 +98,8 @@ def after_minibatch_kmeans(x, y, test, settings):
         MiniBatchKMeans(PARTS, random_state=0, n_init=3, batch_size=4096).fit(x[y == k])
         for k in range(CLASSES)
     ]
-    means, owners = (
-        np.concatenate([c.cluster_centers_ for c in centers]),
-        np.repeat(range(CLASSES), PARTS),
-    )
+    means = np.concatenate([c.cluster_centers_ for c in centers])
+    owners = np.repeat(range(CLASSES), PARTS)
     model = SharedKernelClassifier.prbf(**settings, init=Start(means=means, owners=owners)).fit(
         x, y
     )
@@ -108,7 +109,8 @@ def after_minibatch_kmeans(x, y, test, settings):
 def turning(n, begun, total, rng):
     """Rows number `begun` and following of a stream of `total`."""
     at = (begun + np.arange(n)) / total
-    y, part = rng.integers(2, size=n), rng.integers(2, size=n)
+    y = rng.integers(2, size=n)
+    part = rng.integers(2, size=n)
     angle = 2 * np.pi * at + np.pi * y / 2 + np.pi * part
     center = 3 * np.column_stack([np.cos(angle), np.sin(angle)])
     new = (at > 0.5) & (rng.uniform(size=n) < 0.2)
@@ -134,7 +136,8 @@ class Forgetful:
     """A stream that forgets half of what it learned after 500 rows."""
 
     def __init__(self, model):
-        self.model, self.predict = model, model.predict
+        self.model = model
+        self.predict = model.predict
 
     def partial_fit(self, x, y, classes=None):
         self.model.partial_fit(x, y, classes, half_life=500)
@@ -164,7 +167,9 @@ def drifting(total=20_000, batch=500):
         f"tenth, seconds"
     )
     for name, model in learners().items():
-        rng, wrong, seconds = np.random.default_rng(1), [], 0.0
+        rng = np.random.default_rng(1)
+        wrong = []
+        seconds = 0.0
         for begun in range(0, total, batch):
             x, y = turning(batch, begun, total, rng)
             start = time.perf_counter()

@@ -42,7 +42,8 @@ def errors_of(X, y, seed, per_class, standardize, family, kernels_a_class):
     )
     if standardize:
         scaler = StandardScaler().fit(X_train)
-        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+        X_train = scaler.transform(X_train)
+        X_test = scaler.transform(X_test)
     rng = np.random.default_rng(seed)
     classes = np.unique(y)
     kept = np.concatenate(

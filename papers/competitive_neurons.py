@@ -176,7 +176,8 @@ def trials(
     of the first split.
     """
     X, y = LOADERS[dataset](return_X_y=True)
-    found, sweeps = [], []
+    found = []
+    sweeps = []
     for trial in range(first, first + n_trials):
         X_train, X_test, y_train, y_test = train_test_split(
             X, y, train_size=0.6, random_state=trial
@@ -239,13 +240,11 @@ class MarginMixture(ClassifierMixin, BaseEstimator):
         max_iter: int = 10,
         seed: int = 0,
     ) -> None:
-        self.n_neurons, self.precision, self.C, self.max_iter, self.seed = (
-            n_neurons,
-            precision,
-            C,
-            max_iter,
-            seed,
-        )
+        self.n_neurons = n_neurons
+        self.precision = precision
+        self.C = C
+        self.max_iter = max_iter
+        self.seed = seed
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.classes_, codes = np.unique(y, return_inverse=True)

@@ -7,7 +7,9 @@ import numpy as np
 
 from kernelpool.errors import KernelpoolError
 
-BLUE, ORANGE, GRAY = "#2f6db5", "#e07b1a", "#555555"
+BLUE = "#2f6db5"
+ORANGE = "#e07b1a"
+GRAY = "#555555"
 PALE = ["#dbe7f4", "#fbe6d1"]
 
 
@@ -33,7 +35,8 @@ def side_by_side(n: int, height: float = 3.3) -> tuple[Any, Any]:
 
 def frame(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Lower left and upper right corner of a panel that shows the rows."""
-    low, high = X.min(axis=0), X.max(axis=0)
+    low = X.min(axis=0)
+    high = X.max(axis=0)
     margin = 0.06 * (high - low).max()
     return low - margin, high + margin
 
@@ -41,7 +44,8 @@ def frame(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def border(X: np.ndarray, n: int = 200) -> np.ndarray:
     """Points along the edge of the panel that shows the rows, (4 n, 2)."""
     (left, bottom), (right, top) = frame(X)
-    x, y = np.linspace(left, right, n), np.linspace(bottom, top, n)
+    x = np.linspace(left, right, n)
+    y = np.linspace(bottom, top, n)
     sides = [
         (x, np.full(n, bottom)),
         (x, np.full(n, top)),
@@ -92,7 +96,8 @@ def draw_neurons(
     reach = 2 * np.linalg.norm(np.subtract(*frame(X)))
     for weight, share in zip(weights, mixing, strict=True):
         length = np.linalg.norm(weight[:2])
-        normal, foot = weight[:2] / length, -weight[2] * weight[:2] / length**2
+        normal = weight[:2] / length
+        foot = -weight[2] * weight[:2] / length**2
         along = np.array([-normal[1], normal[0]])
         foot = foot + along * (
             along @ (X.mean(axis=0) - foot)

@@ -93,7 +93,8 @@ def network(
 ) -> Any:
     """One of `NETWORKS`; with `n_sweeps`, EM and k-means make as many from the means of step 0."""
     settings = {**NETWORKS[name], **changed}
-    init, widths = settings.pop("init"), settings.pop("widths", None)
+    init = settings.pop("init")
+    widths = settings.pop("widths", None)
     family = settings["covariance_type"]
     if n_sweeps is not None and name.startswith("EM"):
         settings |= {"max_iter": n_sweeps, "patience": None}

@@ -100,13 +100,11 @@ def shared_kernels_3() -> Drawn:
         axes.set_title(title, fontsize=10)
     return figure, (
         "Both are trained by EM from the same start, a kernel at a random row of each class. With "
-        "labels (left), each class "
-        "gets a kernel, although blue is made of two Gaussians; without labels (right), the orange "
-        "Gaussian is pooled with its "
-        f"blue neighbor. The first of ten starts is drawn; PRBF ends alike from all of them, the "
-        f"mixture from {alike}, and "
-        "from the others with one wide kernel on most rows and a small one. Circles are kernels at "
-        "one standard deviation."
+        "labels (left), each class gets a kernel, although blue is made of two Gaussians; without "
+        "labels (right), the orange Gaussian is pooled with its blue neighbor. The first of ten "
+        f"starts is drawn; PRBF ends alike from all of them, the mixture from {alike}, and from "
+        "the others with one wide kernel on most rows and a small one. Circles are kernels at one "
+        "standard deviation."
     )
 
 
@@ -150,10 +148,8 @@ def shared_kernels_4() -> Drawn:
     figure, separate, pooled = _separate_against_prbf(*datasets.make_two_regions(random_state=0))
     return figure, (
         "Two regions, each with many rows of one class and few of the other. One kernel a class "
-        "must stretch over both "
-        f"regions (left; log-likelihood per row {separate:.2f}); two pooled kernels (right, black: "
-        f"used by both classes) "
-        f"describe both classes ({pooled:.2f})."
+        f"must stretch over both regions (left; log-likelihood per row {separate:.2f}); two pooled "
+        f"kernels (right, black: used by both classes) describe both classes ({pooled:.2f})."
     )
 
 
@@ -164,9 +160,8 @@ def shared_kernels_5() -> Drawn:
     errors = [100 * (1 - _two_kernels(X, y, sharing).score(X, y)) for sharing in (0.0, 1.0)]
     return figure, (
         "The two blue regions lie far apart. PRBF (right) spends a kernel on each and shares one "
-        "of them between the classes, "
-        f"misclassifying {errors[1]:.0f} % of the rows; one kernel a class (left) misclassifies "
-        f"{errors[0]:.0f} %."
+        f"of them between the classes, misclassifying {errors[1]:.0f} % of the rows; one kernel a "
+        f"class (left) misclassifies {errors[0]:.0f} %."
     )
 
 
@@ -201,10 +196,9 @@ def _em_log(problem: str) -> tuple[Any, dict[str, float]]:
 def _em_log_numbers(wrong: dict[str, float]) -> str:
     return (
         f"{wrong['kmeans-ls']:.1f} for KMeans+LS, {wrong['em-log-link']:.1f} for EM-Log-Link with "
-        f"W = 0.25 I and "
-        f"{wrong['em-log-link, W = p(1 - p)']:.1f} with W = p(1 - p), "
-        f"{wrong['em-log-link, damped']:.1f} with damped steps, "
-        f"{wrong['ours']:.1f} for our own setting of it"
+        f"W = 0.25 I and {wrong['em-log-link, W = p(1 - p)']:.1f} with W = p(1 - p), "
+        f"{wrong['em-log-link, damped']:.1f} with damped steps, {wrong['ours']:.1f} for our own "
+        "setting of it"
     )
 
 
@@ -213,13 +207,10 @@ def em_log_3() -> Drawn:
     figure, wrong = _em_log("ellipses")
     return figure, (
         f"Test rows in error, of 400, on average over {em_log.STARTS} starts: "
-        f"{_em_log_numbers(wrong)}; the paper has none for "
-        "the first two, from one start. All but the last start as printed (means in [-1, 1], unit "
-        "covariances, "
-        "coordinates as "
-        "they are), k-means from the same means and for the same ten iterations. Round kernels "
-        "give a round area, full "
-        "covariances one that follows the data. The start in the middle is drawn."
+        f"{_em_log_numbers(wrong)}; the paper has none for the first two, from one start. All but "
+        "the last start as printed (means in [-1, 1], unit covariances, coordinates as they are), "
+        "k-means from the same means and for the same ten iterations. Round kernels give a round "
+        "area, full covariances one that follows the data. The start in the middle is drawn."
     )
 
 
@@ -379,19 +370,17 @@ def competitive_2() -> Drawn:
             if name == "d":
                 draw_neurons(row[2], X[:600], y[:600], network.weights_, network.mixing_)
                 row[2].set_title(f"(c) {rule}: the neurons of (d)", fontsize=10)
-    ours, theirs = scores["default"], scores["printed rule"]
+    ours = scores["default"]
+    theirs = scores["printed rule"]
     return figure, (
-        "Two neurons bend a boundary (a), four close it around a disc (b; dashed, the Bayes circle "
-        "of radius 1.5) and cross "
-        "it for exclusive or (d), whose neurons are (c): the wider the line, the larger the share; "
-        "arrows point to orange. "
-        f"Right of 20,000 new rows, by the default solver (above): {ours['a']:.1f}, "
-        f"{ours['b']:.1f} and {ours['d']:.1f} %; by "
-        f"the printed rule (5) with 2000 steps (below): {theirs['a']:.1f}, {theirs['b']:.1f} and "
-        f"{theirs['d']:.1f} %; 80.0, "
-        "75.9 and 99.9 % are the most possible. Where starts close the region of blue within the "
-        "frame, the one of these with "
-        f"the fewest training errors is drawn, else the one of all {N_STARTS}. "
+        "Two neurons bend a boundary (a), four close it around a disc (b; dashed, the Bayes "
+        "circle of radius 1.5) and cross it for exclusive or (d), whose neurons are (c): the "
+        "wider the line, the larger the share; arrows point to orange. Right of 20,000 new rows, "
+        f"by the default solver (above): {ours['a']:.1f}, {ours['b']:.1f} and {ours['d']:.1f} %; "
+        f"by the printed rule (5) with 2000 steps (below): {theirs['a']:.1f}, {theirs['b']:.1f} "
+        f"and {theirs['d']:.1f} %; 80.0, 75.9 and 99.9 % are the most possible. Where starts close "
+        "the region of blue within the frame, the one of these with the fewest training errors is "
+        f"drawn, else the one of all {N_STARTS}. "
         + "".join(f"The {rule} does not close it. " for rule in open_rules)
         + "The paper prints no parameters for its figure: the printed rule has those of Table 1 (precision 0.03, repulsion "
         "0.01) in (a) and (d), and precision 8 in (b), where 0.03 leaves all neurons alike; the "
@@ -428,11 +417,9 @@ def competitive_5() -> Drawn:
         panel.set_title(f"repulsion on the bias {repulsion:g}", fontsize=10)
     return figure, (
         "Separable classes, six neurons, the printed rule. Where the cosines move the biases "
-        "alone, the neurons keep one "
-        f"direction and their hyperplanes are pushed apart: the outermost lie {gaps[0]:.2f} apart "
-        f"without (left) and "
-        f"{gaps[1]:.2f} with repulsion (right), all rows on the right side, as section 5 describes "
-        f"its link to margins. The "
+        "alone, the neurons keep one direction and their hyperplanes are pushed apart: the "
+        f"outermost lie {gaps[0]:.2f} apart without (left) and {gaps[1]:.2f} with repulsion "
+        "(right), all rows on the right side, as section 5 describes its link to margins. The "
         "section also proposes a mixture of margin classifiers solved by quadratic programs. "
         + competitive_neurons.margins()
     )
@@ -456,14 +443,11 @@ def minimal_2() -> Drawn:
         )
         panel.set_title(title, fontsize=10)
     return figure, (
-        "Editing removes every kernel of a class from where the other class is denser, so that the "
-        "classes no longer "
-        "overlap (middle); Fukunaga's reduction leaves as many of these as one asks for (right). "
-        "The network errs on "
-        f"{edited.error_before:.1f} % of 20,000 new rows before, on {edited.error_after:.1f} % "
-        f"after editing and on "
-        f"{edited.error_reduced:.1f} % after both, the best possible classifier on "
-        f"{edited.error_best:.1f} %. The paper prints "
+        "Editing removes every kernel of a class from where the other class is denser, so that "
+        "the classes no longer overlap (middle); Fukunaga's reduction leaves as many of these as "
+        f"one asks for (right). The network errs on {edited.error_before:.1f} % of 20,000 new rows "
+        f"before, on {edited.error_after:.1f} % after editing and on {edited.error_reduced:.1f} % "
+        f"after both, the best possible classifier on {edited.error_best:.1f} %. The paper prints "
         "neither data nor numbers."
     )
 
@@ -471,7 +455,8 @@ def minimal_2() -> Drawn:
 def minimal_sizes() -> Drawn:
     """Rows that a test set needs: the paper's bounds beside those of its discussion."""
     sizes = minimal_kernel_networks
-    errors, dimensions = np.geomspace(0.01, 0.5, 40), range(1, 41)
+    errors = np.geomspace(0.01, 0.5, 40)
+    dimensions = range(1, 41)
     figure, (left, right) = side_by_side(2)
     left.loglog(
         errors, [sizes.corollary_1(error=e) for e in errors], label="Corollary 1, fixed radius"

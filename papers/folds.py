@@ -104,5 +104,6 @@ def fold(
     make = SCALERS[scale or ("none" if name in OWN_SCALE else "standard")]
     if make is not None:
         scaler = make().fit(X)
-        X, X_test = scaler.transform(X), scaler.transform(X_test)
+        X = scaler.transform(X)
+        X_test = scaler.transform(X_test)
     return Fold(number, seed, X, y, X_test, y_test)

@@ -87,8 +87,10 @@ def figure_2(seed: int = 0) -> Edited:
 
 # -- rows of a test set ----------------------------------------------------------------------------
 
-N_KERNELS, N_KEPT = 1000, 20
-DOUBT, SLACK = 0.05, 0.5
+N_KERNELS = 1000
+N_KEPT = 20
+DOUBT = 0.05
+SLACK = 0.5
 
 
 def corollary_1(error: float = 0.1) -> float:
@@ -138,7 +140,8 @@ def comparison() -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for error in (0.2, 0.1, 0.05, 0.01):
-        fixed, square = corollary_1(error), absolute(error)
+        fixed = corollary_1(error)
+        square = absolute(error)
         cells = [
             f"{error:g}",
             f"{fixed:,.0f}",

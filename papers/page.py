@@ -282,16 +282,12 @@ def _readings(rows: Sequence[Row]) -> str:
     parts = [
         "## The step of delta in (29)\n",
         "The regularized-PRBF paper prints delta at sweep t in (29) and defines it at t + 1 in "
-        "(30). Three readings: *next* "
-        "takes "
-        "(30) in the same sweep, *current* the kernels and subkernels of this sweep, *printed* "
-        "what (30) gave in the sweep "
-        "before. "
+        "(30). Three readings: *next* takes (30) in the same sweep, *current* the kernels and "
+        "subkernels of this sweep, *printed* what (30) gave in the sweep before. "
         "`Overlap(step=...)` offers each. Every cell under each of them, and how the penalized "
-        "objective went: the share of sweeps "
-        "that lower it, by how much they do so in one fit, in all, and how far its highest value "
-        "stays below that of the best "
-        f"reading, both per row. (Repeats: {min(int(row['repeats']) for row in rows)}.)\n",
+        "objective went: the share of sweeps that lower it, by how much they do so in one fit, "
+        "in all, and how far its highest value stays below that of the best reading, both per "
+        f"row. (Repeats: {min(int(row['repeats']) for row in rows)}.)\n",
         "| | reading | within 2 | lower | higher | mean difference | absolute | sweeps that fall | "
         "falls | below the best |",
         "|---" * 10 + "|",
@@ -305,7 +301,8 @@ def _readings(rows: Sequence[Row]) -> str:
                 and (dataset in ("all", r["dataset"]))
                 and r["parameter"] != "0"
             ]
-            n, away = count(mine), [r["ours"] - r["published"] for r in mine]
+            n = count(mine)
+            away = [r["ours"] - r["published"] for r in mine]
 
             def mean(values: Sequence[float]) -> float:
                 return sum(values) / len(values)
@@ -369,8 +366,11 @@ def _choice_of_reading(rows: Sequence[Row], steps: Sequence[str]) -> str:
             for step, value in sorted(values.items(), key=lambda v: v[1])
         )
 
-    falls, below, share = means("sum_of_falls"), means("objective"), means("share_falling")
-    least, highest = min(falls, key=lambda s: falls[s]), max(below, key=lambda s: below[s])
+    falls = means("sum_of_falls")
+    below = means("objective")
+    share = means("share_falling")
+    least = min(falls, key=lambda s: falls[s])
+    highest = max(below, key=lambda s: below[s])
     sets = list(dict.fromkeys(row["dataset"] for row in rows))
     steady = [
         name
@@ -418,12 +418,9 @@ def _variations(rows: Sequence[Row]) -> str:
     parts = [
         "## What the higher cells depend on\n",
         "The columns that have cells higher by more than two deviations, rerun with one choice "
-        "changed at a time "
-        "(`python -m papers.variations 2`; two repeats, where the tables have five; they keep "
-        "their protocol). Mean "
-        "errors over the cells of a group, in percent; *one run* is a single run of five folds, "
-        "which is what the papers "
-        "print.\n",
+        "changed at a time (`python -m papers.variations 2`; two repeats, where the tables have "
+        "five; they keep their protocol). Mean errors over the cells of a group, in percent; "
+        "*one run* is a single run of five folds, which is what the papers print.\n",
         "| | published | ours | cells higher | in one run | one run varies by "
         "|\n|---|---|---|---|---|---|",
     ]
@@ -442,12 +439,10 @@ def _comparison(rows: Sequence[Row]) -> str:
     grid = compared(rows)
     parts = [
         "## Beside scikit-learn\n",
-        "Nobody published this table: `SharedKernelClassifier.auto()` and scikit-learn's classifiers on "
-        "the same five folds, "
-        "the rivals' parameters chosen by cross-validation on the training rows "
-        "(`papers.comparison` says how). "
-        "The least of each line is **bold**. Times are processor seconds of one thread; choosing "
-        "parameters counts as "
+        "Nobody published this table: `SharedKernelClassifier.auto()` and scikit-learn's "
+        "classifiers on the same five folds, the rivals' parameters chosen by cross-validation "
+        "on the training rows (`papers.comparison` says how). The least of each line is "
+        "**bold**. Times are processor seconds of one thread; choosing parameters counts as "
         "fitting.\n",
     ]
     parts.append(_verdict(grid) + "\n")

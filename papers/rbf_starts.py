@@ -55,9 +55,12 @@ def trained_mixture(
     drawn = check_random_state(seed).randint(2**31)
     training, params, *_ = hidden_layer(data, settings, init, n_kernels=n_kernels, seed=drawn)
     network = training.in_data_units(params)
-    means, covariances, mixing = network.means, network.covariances, network.mixing
+    means = network.means
+    covariances = network.covariances
+    mixing = network.mixing
     found = mixture(means, 1.0)
-    found.covariances_, found.weights_ = covariances, mixing[:, 0]
+    found.covariances_ = covariances
+    found.weights_ = mixing[:, 0]
     if widths is not None:
         variance = 1.0 if widths == "unit" else float(pdist(means, "sqeuclidean").max())
         found.covariances_ = np.full(len(means), variance)

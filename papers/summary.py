@@ -88,10 +88,8 @@ def _row(cell: Cell, by_repeat: dict[int, list[float]], skipped: bool) -> Row:
         return row | {"repeats": 0, "verdict": "skipped" if skipped else "not run"}
     runs = list(by_repeat.values())
     means = np.array([np.mean(run) for run in runs])
-    ours, between = (
-        float(means.mean()),
-        float(means.std(ddof=1)) if len(means) > 1 else float("nan"),
-    )
+    ours = float(means.mean())
+    between = float(means.std(ddof=1)) if len(means) > 1 else float("nan")
     error_of_mean = between / len(means) ** 0.5
     trials = all(len(run) == 1 for run in runs)
     row |= {
@@ -102,13 +100,15 @@ def _row(cell: Cell, by_repeat: dict[int, list[float]], skipped: bool) -> Row:
         "between": round(between, 3),
         "repeats": len(means),
     }
-    middle, quarter = (means.max() + means.min()) / 2, (means.max() - means.min()) / 4
+    middle = (means.max() + means.min()) / 2
+    quarter = (means.max() - means.min()) / 4
     away = (
         cell.deviations(float(middle), float(quarter))
         if cell.paper == "em-log"
         else cell.deviations(ours)
     )
-    deviations, standard_errors = away, cell.standard_errors(ours, error_of_mean)
+    deviations = away
+    standard_errors = cell.standard_errors(ours, error_of_mean)
     if standard_errors is not None:
         row |= {
             "standard_errors": round(standard_errors, 2),

@@ -94,7 +94,8 @@ def column(
 
 def compared(wanted: list[Cell], repeats: int) -> Iterator[Row]:
     """A row for each variation: what it makes of the cells."""
-    paper, dataset = wanted[0].paper, wanted[0].dataset
+    paper = wanted[0].paper
+    dataset = wanted[0].dataset
     theirs = np.array([cell.error for cell in wanted])
     limit = LIMIT * np.array([cell.deviation() for cell in wanted])
     for variation in VARIATIONS:

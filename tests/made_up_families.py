@@ -39,7 +39,8 @@ class Unit(Kernel):
         out[...] = block.x.T
 
     def natural_params(self, kernels, eps):
-        xp, d = namespace(kernels.center), kernels.center.shape[1]
+        xp = namespace(kernels.center)
+        d = kernels.center.shape[1]
         return NaturalParams(
             kernels.center,
             -0.5 * xp.sum(kernels.center**2, axis=1) - 0.5 * d * math.log(2 * math.pi),

@@ -102,7 +102,8 @@ def test_the_logarithm_of_what_is_not_positive_is_minus_infinity(library):
 
 @pytest.mark.parametrize("library", [np, strict])
 def test_arrays_take_the_type_of_the_rows_unless_they_are_to_keep_their_own(library):
-    rows, value = library.asarray(np.zeros((2, 2), np.float32)), np.array([1 + 2.0**-40])
+    rows = library.asarray(np.zeros((2, 2), np.float32))
+    value = np.array([1 + 2.0**-40])
     moved = match_array((value, Float64(value)), like=rows)
     assert moved[0].dtype == library.float32
     assert moved[1].value.dtype == library.float64

@@ -51,7 +51,8 @@ def test_a_device_is_written_to_and_stays_one(write, tmp_path):
 @pytest.mark.parametrize("write", WRITERS)
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o640])
 def test_links_are_followed_and_modes_kept(write, mode, tmp_path):
-    target, link = tmp_path / "target", tmp_path / "link"
+    target = tmp_path / "target"
+    link = tmp_path / "link"
     target.write_bytes(b"before")
     target.chmod(mode)
     link.symlink_to(target)

@@ -35,7 +35,8 @@ class Leap:
     """Proposes the same parameters every time."""
 
     def __init__(self, where):
-        self.where, self.rejected = where, 0
+        self.where = where
+        self.rejected = 0
 
     def propose(self, params, better):
         return self.where
@@ -110,7 +111,8 @@ def test_squarem_reaches_a_linear_fixed_point_at_once():
     (limit permitting).
     """
     np = pytest.importorskip("numpy")
-    goal, rate = np.array([1.0, -2.0]), 0.4
+    goal = np.array([1.0, -2.0])
+    rate = 0.4
     accelerator = Squarem(lambda x: x, lambda x, like: x)
     fit = em(
         lambda x: (x + rate * (goal - x), -float(((x - goal) ** 2).sum())),

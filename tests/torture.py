@@ -57,7 +57,8 @@ VALIDATION = (
 
 def estimators(rng):
     """Every kind of estimator, with settings drawn at random."""
-    family, seed = str(rng.choice(FAMILIES)), int(rng.integers(1000))
+    family = str(rng.choice(FAMILIES))
+    seed = int(rng.integers(1000))
     kwargs = {"covariance_type": family, "max_iter": 30, "random_state": seed}
     sharing = float(rng.choice([0.0, 0.5, 1.0]))
     return {
@@ -95,7 +96,9 @@ def problem(rng, ordinary):
     """Rows, labels and weights such as nobody should have; scales within reason where
     `ordinary`.
     """
-    n, d, n_classes = int(rng.integers(4, 120)), int(rng.integers(1, 7)), int(rng.integers(2, 5))
+    n = int(rng.integers(4, 120))
+    d = int(rng.integers(1, 7))
+    n_classes = int(rng.integers(2, 5))
     y = rng.integers(n_classes, size=n)
     y[: min(n, 2)] = [0, 1][: min(n, 2)]
     x = rng.normal(size=(n, d)) + rng.normal(size=(n_classes, d))[y] * rng.choice([0, 1, 5])
@@ -142,7 +145,8 @@ def twisted(x, y, weight, rng):
     kind = rng.integers(4)
     if kind == 0:
         times = rng.integers(1, 6, size=len(y))
-        x, y = np.repeat(x, times, axis=0), np.repeat(y, times)
+        x = np.repeat(x, times, axis=0)
+        y = np.repeat(y, times)
         weight = None if weight is None else np.repeat(weight, times)
     elif kind == 1:
         x[rng.integers(len(x)), 0] = rng.choice([9999.0, -1e9, 1e30])
@@ -260,7 +264,8 @@ def hostile_problems(n, seed=0, say=print, first=0, only=()):
     Problem i is the same whatever is run before it: `first` goes on where an earlier run ended.
     `only` are names of estimators.
     """
-    counts, failures = Counter(), []
+    counts = Counter()
+    failures = []
     for i in range(first, first + n):
         rng = np.random.default_rng([seed, i])
         ordinary = i % 2 == 0
@@ -298,7 +303,8 @@ def damaged_files(n, seed=0, say=print):
         for i, name in enumerate(FUZZED):
             share = n // len(FUZZED) + (i < n % len(FUZZED))
             found = fuzzed(name, Path(folder) / "model", share, seed + i)
-            refused, loaded = refused + found[0], loaded + found[1]
+            refused = refused + found[0]
+            loaded = loaded + found[1]
             say(f"{name}: {found[0]} refused, {found[1]} loaded")
     return refused, loaded
 
@@ -309,7 +315,8 @@ def kills(n, seed=0):
     """
     from zoo import example
 
-    rng, broken = np.random.default_rng(seed), 0
+    rng = np.random.default_rng(seed)
+    broken = 0
     models = [example("shared full")[0], example("parzen gaussian")[0]]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"

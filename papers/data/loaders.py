@@ -55,7 +55,8 @@ def load_satimage(
     """
     if dims not in (36, 5):
         raise KernelpoolError(f"dims must be 36 or 5; got {dims!r}.")
-    dataset, found = sets.SATIMAGE, find(sets.SATIMAGE, download_if_missing)
+    dataset = sets.SATIMAGE
+    found = find(sets.SATIMAGE, download_if_missing)
     if dims == 36:
         return _bunch(dataset, found, return_X_y, as_frame)
     axes = LinearDiscriminantAnalysis(n_components=dims).fit_transform(found.data, found.target)
@@ -78,7 +79,8 @@ def load_pima(
     """
     if missing not in ("zero", "nan"):
         raise KernelpoolError(f"missing must be 'zero' or 'nan'; got {missing!r}.")
-    dataset, found = sets.PIMA, find(sets.PIMA, download_if_missing)
+    dataset = sets.PIMA
+    found = find(sets.PIMA, download_if_missing)
     columns = [dataset.features.index(name) for name in sets.PIMA_MISSING]
     zero = found.data[:, columns] == 0
     counts = dict(zip(sets.PIMA_MISSING, zero.sum(axis=0).tolist(), strict=True))
@@ -171,7 +173,9 @@ def _bunch(
     names: list[str] | None = None,
     note: str = "",
 ) -> Any:
-    data, target, frame = found.data, found.target, None
+    data = found.data
+    target = found.target
+    frame = None
     names = names or list(dataset.features)
     if as_frame:
         data, target, frame = _framed(data, target, names)

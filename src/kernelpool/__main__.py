@@ -23,8 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     print(
         f"The command line needs {', '.join(missing)}: pip install '.[cli]' in kernelpool's "
-        f"folder.\n"
-        "`kernelpool demo` runs without it.",
+        "folder.\n`kernelpool demo` runs without it.",
         file=sys.stderr,
     )
     return NOT_INSTALLED

@@ -195,7 +195,8 @@ def _matched(value: Any, like: Array) -> Any:
         return value
     if isinstance(value, Float64):
         return Float64(match_array(value.value, like=as_float64(like[:0, ...])))
-    xp, home = namespace(like), device(like)
+    xp = namespace(like)
+    home = device(like)
     if namespace(value) is not xp:
         value = xp.asarray(to_numpy(value))
     if xp.isdtype(value.dtype, "real floating"):
@@ -300,7 +301,8 @@ def thread_scratch(name: str, shape: tuple[int, ...], like: Array) -> Array:
     if not is_numpy_array(like):
         return empty(shape, like)
     arrays = _thread_local.__dict__
-    size, out = math.prod(shape), arrays.get(name)
+    size = math.prod(shape)
+    out = arrays.get(name)
     if out is None or out.dtype != like.dtype or not size <= out.size <= 4 * size:
         out = arrays[name] = np.empty(size, like.dtype)
     return out[:size].reshape(shape)
@@ -427,7 +429,8 @@ def responsibilities(
     made once more. A few rows are looked at first, so that this seldom happens.
     """
     log_joint = make_log_joint()
-    xp, n = namespace(log_joint), log_joint.shape[1]
+    xp = namespace(log_joint)
+    n = log_joint.shape[1]
     if n == 0:
         return log_joint, xp.zeros_like(log_joint[0, :])
     # a look makes an accelerator wait, where a maximum costs next to nothing
@@ -452,7 +455,8 @@ def exp_within_range(log_terms: Array) -> Array | None:
     Terms too small for a normal number are raised to the smallest normal one, see
     `responsibilities`.
     """
-    xp, n = namespace(log_terms), log_terms.shape[1]
+    xp = namespace(log_terms)
+    n = log_terms.shape[1]
     largest, smallest = _exponents(xp, log_terms.dtype)
     if not n:
         return None
@@ -509,7 +513,8 @@ def feature_sums(phi: Array, responsibility: Array) -> Array:
     n = phi.shape[1]
     if not on_accelerator(phi) or eps_of(phi) < 1e-10 or n <= FLOAT32_ROWS:
         return phi @ responsibility.T
-    torch, whole = import_module("torch"), n // FLOAT32_ROWS * FLOAT32_ROWS
+    torch = import_module("torch")
+    whole = n // FLOAT32_ROWS * FLOAT32_ROWS
     left, right = (a[:, :whole].unflatten(1, (-1, FLOAT32_ROWS)) for a in (phi, responsibility))
     parts = torch.bmm(left.transpose(0, 1), right.permute(1, 2, 0))
     return torch.sum(parts, 0, dtype=torch.float64) + phi[:, whole:] @ responsibility[:, whole:].T
@@ -517,7 +522,8 @@ def feature_sums(phi: Array, responsibility: Array) -> Array:
 
 def counts_of_codes(weight: Array, codes: Array, n_levels: int) -> Array:
     """Weights (M, n) summed by the codes (n,) of the columns, (M, n_levels), in float64."""
-    xp, shape = namespace(weight), (weight.shape[0], n_levels)
+    xp = namespace(weight)
+    shape = (weight.shape[0], n_levels)
     if is_numpy_array(weight):
         counts = [np.bincount(codes, w, minlength=n_levels) for w in weight]
         return np.reshape(counts, shape).astype(np.float64, copy=False)
@@ -596,8 +602,10 @@ def squared_distances(x: Array, mean: Array, factor: Array) -> Array:
         white = (x - mean) @ factor.T
         return namespace(x).vecdot(white, white)
     (n, d), out = x.shape, np.empty(len(x), x.dtype)
-    step, part = min(n, max(IN_CACHE // max(d, 1), FEWEST_IN_CACHE)), d if d < 128 else -(-d // 4)
-    away, white = thread_scratch("away", (step, d), x), thread_scratch("white", (step, d), x)
+    step = min(n, max(IN_CACHE // max(d, 1), FEWEST_IN_CACHE))
+    part = d if d < 128 else -(-d // 4)
+    away = thread_scratch("away", (step, d), x)
+    white = thread_scratch("white", (step, d), x)
     for i in range(0, n, max(step, 1)):
         k = min(step, n - i)
         np.subtract(x[i : i + k], mean, out=away[:k])
@@ -654,7 +662,8 @@ def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
     # rows (measured)
     if not is_numpy_array(weight) or weight.size == 0 or d < 12:
         return None
-    low, high = weight.min(), weight.max()
+    low = weight.min()
+    high = weight.max()
     limit = NEGLIGIBLE * max(-low, high)
     counts = weight > limit
     if low < -limit:
@@ -665,7 +674,8 @@ def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
     ends = np.searchsorted(pairs, n * np.arange(n_kernels + 1))
     mine = x.take(pairs % n, axis=0)
     weighted = mine * weight.reshape(-1)[pairs][:, None]
-    first, second = np.zeros((n_kernels, d), x.dtype), np.zeros((n_kernels, d, d), x.dtype)
+    first = np.zeros((n_kernels, d), x.dtype)
+    second = np.zeros((n_kernels, d, d), x.dtype)
     some = np.flatnonzero(ends[1:] > ends[:-1])
     first[some] = np.add.reduceat(weighted, ends[some], axis=0)
     for j in some:
@@ -698,7 +708,8 @@ def log_weighted_sums(log_terms: Array, shares: Array) -> Array:
     leave its range; and only the rows in which some k vanishes beside the largest term are done
     again, one k at a time.
     """
-    xp, n = namespace(log_terms), log_terms.shape[1]
+    xp = namespace(log_terms)
+    n = log_terms.shape[1]
     if n == 0:
         return shares.T @ log_terms
     density = exp_within_range(xp.asarray(log_terms, copy=True))
@@ -726,12 +737,16 @@ def _one_by_one(log_terms: Array, shares: Array) -> Array:
     """`log_weighted_sums`, one k after the other, of no more than the terms that have a share in
     it.
     """
-    xp, log_shares, sums = namespace(log_terms), safe_log(shares), []
+    xp = namespace(log_terms)
+    log_shares = safe_log(shares)
+    sums = []
     for k in range(shares.shape[1]):
-        terms, log_share = log_terms, log_shares[:, k]
+        terms = log_terms
+        log_share = log_shares[:, k]
         (mine,) = xp.nonzero(shares[:, k] > 0)
         if 0 < mine.shape[0] < shares.shape[0]:
-            terms, log_share = xp.take(terms, mine, axis=0), xp.take(log_share, mine)
+            terms = xp.take(terms, mine, axis=0)
+            log_share = xp.take(log_share, mine)
         sums.append(logsumexp(terms + log_share[:, None], axis=0))
     return xp.stack(sums)
 
@@ -774,7 +789,8 @@ def inverse_of_lower(factor: Array, *, overwrite: bool = False) -> Array:
 
 def _ring_pairs(d: int) -> tuple[np.ndarray, np.ndarray]:
     position = np.arange(d * (d + 1) // 2)
-    first, apart = position % d, position // d
+    first = position % d
+    apart = position // d
     return first, (first + apart) % d
 
 
@@ -802,7 +818,8 @@ def triangle(like: Array, d: int) -> tuple[Array, Array, Array]:
     """
     if is_numpy_array(like):
         return _triangle_arrays(d, like.dtype.type)
-    xp, home = namespace(like), device(like)
+    xp = namespace(like)
+    home = device(like)
     flat, back, times = (a.tolist() for a in _triangle_arrays(d, float))
     return (
         xp.asarray(flat, dtype=xp.int64, device=home),

@@ -31,15 +31,13 @@ class Outcome(Enum):
     CONVERGED = "the objective settled"
     MAX_ITER = (
         "EM stopped after max_iter={max_iter} sweeps; the objective was still rising by "
-        "{change:.2g} per row. "
-        "Raise max_iter, or tol."
+        "{change:.2g} per row. Raise max_iter, or tol."
     )
     STOPPED = "a callback asked to stop after {n_sweeps} sweeps"
     INTERRUPTED = "interrupted after {n_sweeps} sweeps; the best parameters so far were kept"
     FELL = (
         "the objective fell by {change:.2g} per row at sweep {n_sweeps}, which the M-step of this "
-        "model should not allow; "
-        "the parameters before it were kept. Please report it."
+        "model should not allow; the parameters before it were kept. Please report it."
     )
 
 
@@ -140,19 +138,23 @@ def _iterate(
                 return
             proposal = None
             continue
-        change, plain = objective - fit.objective, proposal is None
+        change = objective - fit.objective
+        plain = proposal is None
         fit.change = change
         if fell and (stop.monotone or change != change):
             fit.outcome = Outcome.CONVERGED if change > -max(stop.tol, stop.noise) else Outcome.FELL
             return
-        fit.params, fit.objective, better = trial, objective, trial_better
+        fit.params = trial
+        fit.objective = objective
+        better = trial_better
         fit.history.append(objective)
         if stop.monotone or objective >= fit.best[1]:
             fit.best = trial, objective
         if on_sweep is not None and on_sweep(fit):
             fit.outcome = Outcome.STOPPED
             return
-        proposal, repaired = None, False
+        proposal = None
+        repaired = False
         if (change if stop.monotone else abs(change)) < stop.tol:
             if not plain:
                 # a proposal that gained little says nothing of the plain step from here: try that
@@ -194,7 +196,8 @@ class Squarem(Generic[P]):
     """
 
     def __init__(self, coordinates: Callable[[P], Any], at: Callable[[Any, P], P]) -> None:
-        self.coordinates, self.at = coordinates, at
+        self.coordinates = coordinates
+        self.at = at
         self._limit = FIRST_LIMIT
         """Longest step allowed; longer ones are earned by steps of this length that were kept."""
         self._origin: Any = None
@@ -208,7 +211,8 @@ class Squarem(Generic[P]):
                 self._limit *= GROWTH
             self._origin = None
         self._pending = 0.0
-        start, self._origin = self._origin, None
+        start = self._origin
+        self._origin = None
         try:
             x = self.coordinates(params)
             if start is None:

@@ -46,13 +46,14 @@ class CollapsedKernelError(KernelpoolError):
     """
 
     def __init__(self, kernel: int, feature: int, variance: float, name: str | None = None) -> None:
-        self.kernel, self.feature, self.variance = kernel, feature, variance
+        self.kernel = kernel
+        self.feature = feature
+        self.variance = variance
         label = f"feature {feature}" if name is None else f"feature {feature} ({name!r})"
         super().__init__(
             f"Kernel {kernel} has no width left along {label}: its variance is "
-            f"{max(variance, 0.0):.1g} of the data's. "
-            f"Raise covariance_floor above 0 (1e-6 is the default), use fewer kernels, or "
-            f"kernel_prior='conjugate'."
+            f"{max(variance, 0.0):.1g} of the data's. Raise covariance_floor above 0 (1e-6 is the "
+            "default), use fewer kernels, or kernel_prior='conjugate'."
         )
 
     def __reduce__(self) -> tuple[type, tuple[int, int, float]]:
@@ -87,7 +88,9 @@ class TableError(KernelpoolError):
 
     def __init__(self, message: str, advice: str = "", **details: object) -> None:
         super().__init__(f"{message} {advice}" if advice else message)
-        self.message, self.advice, self.details = message, advice, details
+        self.message = message
+        self.advice = advice
+        self.details = details
 
     def __reduce__(self) -> tuple[type, tuple[str, str], dict[str, object]]:
         return type(self), (self.message, self.advice), {"details": self.details}
@@ -124,10 +127,12 @@ def warn(message: str, category: type[Warning]) -> None:
     """Warn at the line of the user that led here, past kernelpool's own lines and
     scikit-learn's.
     """
-    level, frame = 1, sys._getframe(0)
+    level = 1
+    frame = sys._getframe(0)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
         "kernelpool",
         "sklearn",
     ):
-        level, frame = level + 1, frame.f_back
+        level = level + 1
+        frame = frame.f_back
     warnings.warn(message, category, stacklevel=level)

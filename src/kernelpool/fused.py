@@ -38,7 +38,8 @@ def _features(columns, left, right, row, valid, first, stride, BLOCK_P: tl.const
     none.
     """
     p = first + tl.arange(0, BLOCK_P)
-    a, b = tl.load(left + p).to(tl.int64) * stride, tl.load(right + p).to(tl.int64) * stride
+    a = tl.load(left + p).to(tl.int64) * stride
+    b = tl.load(right + p).to(tl.int64) * stride
     product = tl.load(columns + a[:, None] + row[None, :], mask=valid[None, :], other=0.0)
     return product * tl.load(columns + b[:, None] + row[None, :], mask=valid[None, :], other=0.0)
 
@@ -57,7 +58,8 @@ def _dot(a, b, total, APART: tl.constexpr):
     The matrix units cut off what they add up. Sums of many tiles are made `APART` from them, in
     other registers.
     """
-    a_high, b_high = _leading(a), _leading(b)
+    a_high = _leading(a)
+    b_high = _leading(b)
     if APART:
         some = tl.dot(a - a_high, b_high, input_precision="tf32")
     else:
@@ -77,7 +79,9 @@ def _share_kernel(
 ):  # fmt: skip
     """Responsibilities of a tile of rows, (M, BLOCK_N), and log sum exp."""
     place = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    valid, m, row = place < n_some, tl.arange(0, M), start + place
+    valid = place < n_some
+    m = tl.arange(0, M)
+    row = start + place
     log_joint = tl.zeros((BLOCK_N, M), tl.float32)
     for first in range(0, P, BLOCK_P):
         phi = _features(columns, left, right, row, valid, first, stride, BLOCK_P)
@@ -107,7 +111,8 @@ def _sum_kernel(
     """A tile of the table of sums over SPLIT rows; it is made turned over where that side is the
     longer one.
     """
-    first, split = tl.program_id(0) * BLOCK_P, tl.program_id(2)
+    first = tl.program_id(0) * BLOCK_P
+    split = tl.program_id(2)
     m = tl.program_id(1) * BLOCK_M + tl.arange(0, BLOCK_M)
     total = tl.zeros((BLOCK_M, BLOCK_P) if TURNED else (BLOCK_P, BLOCK_M), tl.float32)
     for some in range(0, SPLIT, BLOCK_N):
@@ -132,7 +137,8 @@ def _sum_kernel(
 
 @triton.jit
 def _transpose_kernel(x, out, n, d, stride, BLOCK_N: tl.constexpr, D: tl.constexpr):
-    row, column = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N), tl.arange(0, D)
+    row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+    column = tl.arange(0, D)
     tile = tl.load(
         x + row[:, None] * d + column[None, :], mask=(row < n)[:, None] & (column < d)[None, :]
     )
@@ -145,7 +151,8 @@ def transpose_into(out: Any, x: Any) -> None:
     as long.
     """
     n, d = x.shape
-    block_n, columns = 128, triton.next_power_of_2(d)
+    block_n = 128
+    columns = triton.next_power_of_2(d)
     _transpose_kernel[(triton.cdiv(n, block_n),)](
         x, out, n, d, out.stride(0), BLOCK_N=block_n, D=columns
     )
@@ -174,19 +181,24 @@ def fused_sums(
         columns = columns.contiguous()
     # the shapes of tiles are those that were fastest on an H200
     m = max(16, triton.next_power_of_2(n_kernels))
-    block_n, block_p, turned = 64, 32 if m <= 128 else 16, m >= 64
-    sum_p, sum_m = 32 if turned and n_features <= 32 else 64, min(m, 64)
+    block_n = 64
+    block_p = 32 if m <= 128 else 16
+    turned = m >= 64
+    sum_p = 32 if turned and n_features <= 32 else 64
+    sum_m = min(m, 64)
     sum_n = 64 if m >= 256 and sum_p == 64 else 32
     padded = triton.cdiv(n_features, sum_p) * sum_p
     left, right = _pairs(pairs, padded, columns.device)
     weight = natural.new_zeros((m, padded))
     weight[:n_kernels, :n_features] = natural
-    log_evidence, total = columns.new_empty(n), None
+    log_evidence = columns.new_empty(n)
+    total = None
     # neither the responsibilities nor the partial sums of the rows of one step take more than this
     step = SPLIT * max(1, min(SHARE_BYTES // (4 * m * SPLIT), SHARE_BYTES // (4 * m * padded)))
     for start in range(0, n, step):
         n_some = min(step, n - start)
-        share, n_splits = columns.new_empty((m, n_some)), triton.cdiv(n_some, SPLIT)
+        share = columns.new_empty((m, n_some))
+        n_splits = triton.cdiv(n_some, SPLIT)
         sums = columns.new_empty((n_splits, padded, m))
         _share_kernel[(triton.cdiv(n_some, block_n),)](
             columns, columns if row_weight is None else row_weight, left, right, weight, share, log_evidence,

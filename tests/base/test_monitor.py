@@ -53,7 +53,10 @@ class Recorder:
     """A callback in scikit-learn's protocol."""
 
     def __init__(self):
-        self.sweeps, self.begun, self.ended, self.scores = 0, 0, 0, []
+        self.sweeps = 0
+        self.begun = 0
+        self.ended = 0
+        self.scores = []
 
     def setup(self, estimator, context):
         self.begun += 1

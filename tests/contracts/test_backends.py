@@ -73,7 +73,8 @@ def test_backends_agree(backend, blobs, family, sharing):
 
 @pytest.mark.parametrize("backend", ["torch", "array_api_strict", "cuda"])
 def test_backends_keep_float32(backend, blobs, family):
-    x, y = blobs[0].astype(np.float32), blobs[1]
+    x = blobs[0].astype(np.float32)
+    y = blobs[1]
     settings = {
         "covariance_type": family,
         "unlabeled": 2,
@@ -167,7 +168,8 @@ def stand_in(monkeypatch):
 @pytest.mark.parametrize("sharing", [0, 0.5])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_card_gives_the_same_model(stand_in, blobs, family, sharing, weighted, dtype):
-    x, y = blobs[0].astype(dtype), blobs[1]
+    x = blobs[0].astype(dtype)
+    y = blobs[1]
     weight = np.random.default_rng(0).uniform(0.1, 2, size=len(y)) if weighted else None
     settings = {
         "covariance_type": family,
@@ -300,7 +302,8 @@ def test_fused_sums_are_as_their_equations(monkeypatch, n, n_columns, n_kernels,
         pytest.skip("there is no CUDA device")
     monkeypatch.setattr(fused, "SHARE_BYTES", 4 * 16 * fused.SPLIT)
     rng = np.random.default_rng(0)
-    columns, weight = rng.normal(size=(n_columns, n)), rng.uniform(size=n)
+    columns = rng.normal(size=(n_columns, n))
+    weight = rng.uniform(size=n)
     pairs = tuple((i, j) for i in range(n_columns) for j in range(i, n_columns))
     natural = 0.3 * rng.normal(size=(n_kernels, len(pairs)))
     given = [

@@ -33,7 +33,8 @@ def some_table(n=400, seed=0):
 
 def holed(table, share=0.25, seed=1):
     """Cells deleted at random."""
-    rng, out = np.random.default_rng(seed), table.astype({"yes": "boolean"})
+    rng = np.random.default_rng(seed)
+    out = table.astype({"yes": "boolean"})
     for name in out.columns:
         out.loc[rng.random(len(out)) < share, name] = (
             pd.NA if name == "yes" else None if name == "town" else np.nan
@@ -60,7 +61,8 @@ def tables_of(model):
 
 def density_by_hand(model, row):
     """p(known cells|C_k), kernel by kernel, with scipy's Gaussians."""
-    numbers, by_kernel = np.array([0, 2]), np.ones(len(model.means_))
+    numbers = np.array([0, 2])
+    by_kernel = np.ones(len(model.means_))
     for j, (mean, tables) in enumerate(zip(model.means_, tables_of(model), strict=True)):
         covariance = np.asarray(model.covariances_)
         covariance = covariance if model.covariance_type == "tied" else covariance[j]
@@ -89,7 +91,8 @@ def test_densities_are_products(family):
         ["False", "True"],
     ]
     np.testing.assert_allclose([sum(t.values()) for tables in tables_of(model) for t in tables], 1)
-    strange, nothing = table[:1].assign(town="Mars"), holed(table)[:1].astype(object)
+    strange = table[:1].assign(town="Mars")
+    nothing = holed(table)[:1].astype(object)
     nothing[:] = None
     rows = pd.concat(
         [
@@ -107,7 +110,8 @@ def test_densities_are_products(family):
 
 def categories_by_hand(words, n_kernels, start, n_sweeps):
     """EM for a mixture of independent columns of words with the Dirichlet prior, in loops."""
-    tables, weight = [t.copy() for t in start], np.full(n_kernels, 1 / n_kernels)
+    tables = [t.copy() for t in start]
+    weight = np.full(n_kernels, 1 / n_kernels)
     for _ in range(n_sweeps):
         share = np.ones((len(words), n_kernels)) * weight
         for n, row in enumerate(words):
@@ -132,10 +136,8 @@ def test_sweeps_over_words_are_em_by_hand():
     params = Params(
         ProductKernels(nothing, nothing, np.hstack(start)), np.full((2, 1), 0.5), np.ones(1)
     )
-    network, rows = (
-        SharedKernel(kernel, np.ones((2, 1))),
-        as_rows(words.astype(float), np.zeros(200, int)),
-    )
+    network = SharedKernel(kernel, np.ones((2, 1)))
+    rows = as_rows(words.astype(float), np.zeros(200, int))
     for _ in range(5):
         params, _ = network.sweep(rows, params)
     tables, weight = categories_by_hand(words, 2, start, 5)
@@ -227,7 +229,8 @@ def test_an_anchor_holds_words_too(family):
     assert anchor.objective(kernel, params.kernels) == pytest.approx(0)
     other = kernel.tempered(params.kernels, 0.5)
     words_moved = ProductKernels(params.kernels.mean, params.kernels.covariance, other.probability)
-    p, q = params.kernels.probability, other.probability
+    p = params.kernels.probability
+    q = other.probability
     assert anchor.objective(kernel, words_moved) == pytest.approx(-7.0 * np.sum(p * np.log(p / q)))
 
 
@@ -281,7 +284,8 @@ def test_where_words_are_not_taken_one_sentence_says_so():
 
 def test_codes_of_rare_categories_are_not_wild():
     """150 of them, 1.5 % of the rows: as numbers, their codes would lie far from the others."""
-    rng, rare = np.random.default_rng(0), np.repeat([f"rare {i:03}" for i in range(150)], 5)
+    rng = np.random.default_rng(0)
+    rare = np.repeat([f"rare {i:03}" for i in range(150)], 5)
     category = np.append(rng.choice(["a", "b"], 50_000), rare)
     y = np.append(rng.integers(0, 2, 50_000), np.repeat(np.arange(150) % 2, 5))
     X = pd.DataFrame({"category": category, "x": rng.normal(size=len(y))})
@@ -295,7 +299,8 @@ def test_many_levels_take_no_array_of_rows_by_levels():
     import tracemalloc
 
     rng = np.random.default_rng(0)
-    word, y = rng.integers(0, 10_000, 20_000), rng.integers(0, 2, 20_000)
+    word = rng.integers(0, 10_000, 20_000)
+    y = rng.integers(0, 2, 20_000)
     table = pd.DataFrame({"word": word.astype(str), "x": rng.normal(size=20_000) + y})
     tracemalloc.start()
     model = SharedKernelClassifier([1, 1], training="em", random_state=0).fit(table, y)

@@ -94,7 +94,8 @@ class TestFrames:
 
     def test_columns_of_files_have_the_same_chunks(self, blobs, tmp_path):
         """Dask joins small files of which a single column is read."""
-        dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+        dd = pytest.importorskip("dask.dataframe")
+        pd = pytest.importorskip("pandas")
         x, y = blobs
         table = pd.DataFrame(x, columns=["a", "b", "c"]).assign(label=y)
         for i, part in enumerate(np.array_split(np.arange(len(y)), 4)):

@@ -11,7 +11,8 @@ from kernelpool.kernels import FAMILIES
 from kernelpool.rows import Frame
 
 EPS = 2.2e-16
-M, D = 4, 3
+M = 4
+D = 3
 
 
 class OneByOne(FAMILIES["full"]):
@@ -67,7 +68,8 @@ def test_marginals_are_integrals(family_class):
     """The other feature integrated out on a fine grid."""
     kernel = family_class(np.full(2, 1e-9))
     kernels = some_kernels(kernel, M, 2)
-    line, at = np.linspace(-25, 25, 5001), np.array([-1.3, 0.2, 2.0])
+    line = np.linspace(-25, 25, 5001)
+    at = np.array([-1.3, 0.2, 2.0])
     for kept in (0, 1):
         other, marginal = kernel.marginal(kernels, [kept])
         found = np.exp(other.log_density(other.natural_params(marginal, EPS), at[:, None]))
@@ -80,13 +82,15 @@ def test_marginals_are_integrals(family_class):
 
 def test_estimates_are_the_most_likely_kernels(kernel, kernels):
     rng = np.random.default_rng(1)
-    x, share = some_rows(), rng.dirichlet(np.ones(M), size=80).T
+    x = some_rows()
+    share = rng.dirichlet(np.ones(M), size=80).T
 
     def value(some):
         return (share * kernel.log_density(kernel.natural_params(some, EPS), x)).sum()
 
     best = kernel.estimate(*moments_of(kernel, kernels, x, share))
-    top, vector = value(best), kernel.coordinates(best)
+    top = value(best)
+    vector = kernel.coordinates(best)
     for _ in range(30):
         assert value(kernel.at(vector + 0.01 * rng.normal(size=vector.shape), best)) <= top
 
@@ -104,7 +108,8 @@ def test_coordinates_there_and_back_and_everywhere_valid(kernel, kernels):
 def test_pullbacks_are_gradients(kernel, kernels, signed):
     """By central differences of sum s log p(x|j); s of either sign, or of one."""
     rng = np.random.default_rng(2)
-    x, share = some_rows(), rng.normal(size=(M, 80)) if signed else rng.uniform(size=(M, 80))
+    x = some_rows()
+    share = rng.normal(size=(M, 80)) if signed else rng.uniform(size=(M, 80))
 
     def value(vector):
         return (
@@ -112,7 +117,8 @@ def test_pullbacks_are_gradients(kernel, kernels, signed):
         ).sum()
 
     found = kernel.pullback(kernels, *moments_of(kernel, kernels, x, share))
-    vector, step = kernel.coordinates(kernels), 1e-5
+    vector = kernel.coordinates(kernels)
+    step = 1e-5
     slope = [
         (value(vector + step * e) - value(vector - step * e)) / (2 * step)
         for e in np.eye(len(vector))
@@ -137,7 +143,8 @@ def test_free_numbers_are_no_more_than_coordinates(kernel, kernels):
 
 
 def test_kernels_are_taken_and_moved(kernel, kernels):
-    x, order = some_rows(), np.array([2, 0, 3, 1])
+    x = some_rows()
+    order = np.array([2, 0, 3, 1])
     density = kernel.log_density(kernel.natural_params(kernels, EPS), x)
     taken = kernel.take(kernels, order)
     np.testing.assert_allclose(

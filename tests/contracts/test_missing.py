@@ -29,12 +29,16 @@ def some_data(n=300, d=3, share=0.3, seed=0):
 def em_by_hand(x, n_sweeps):
     """Little & Rubin 2002, section 11.2: one Gaussian, row by row."""
     d = x.shape[1]
-    mean, covariance = np.nanmean(x, axis=0), np.diag(np.nanvar(x, axis=0))
+    mean = np.nanmean(x, axis=0)
+    covariance = np.diag(np.nanvar(x, axis=0))
     for _ in range(n_sweeps):
-        first, second = np.zeros(d), np.zeros((d, d))
+        first = np.zeros(d)
+        second = np.zeros((d, d))
         for row in x:
-            o, h = ~np.isnan(row), np.isnan(row)
-            filled, spread = row.copy(), np.zeros((d, d))
+            o = ~np.isnan(row)
+            h = np.isnan(row)
+            filled = row.copy()
+            spread = np.zeros((d, d))
             slope = covariance[np.ix_(h, o)] @ np.linalg.pinv(covariance[np.ix_(o, o)])
             filled[h] = mean[h] + slope @ (row[o] - mean[o])
             spread[np.ix_(h, h)] = covariance[np.ix_(h, h)] - slope @ covariance[np.ix_(o, h)]

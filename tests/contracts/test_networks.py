@@ -21,7 +21,10 @@ from kernelpool.mixtures.learned_sharing import Learned, LearnedSharing
 from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.rows import ArrayRows, Frame
 
-M, K, D, N = 4, 3, 3, 240
+M = 4
+K = 3
+D = 3
+N = 240
 
 
 def found():
@@ -59,12 +62,11 @@ ORDER = np.array([2, 0, 3, 1])
 
 
 def shared_kernel(family, like):
-    rng, kernel = np.random.default_rng(0), every(family)(match_array(np.full(D, 1e-9), like=like))
-    kernels, share, sharing = (
-        some_kernels(every(family)(np.full(D, 1e-9)), M, D),
-        mixing(rng),
-        rng.uniform(0.2, 1, (M, K)),
-    )
+    rng = np.random.default_rng(0)
+    kernel = every(family)(match_array(np.full(D, 1e-9), like=like))
+    kernels = some_kernels(every(family)(np.full(D, 1e-9)), M, D)
+    share = mixing(rng)
+    sharing = rng.uniform(0.2, 1, (M, K))
     prior = rng.dirichlet(np.ones(K))
 
     def at(order):
@@ -139,7 +141,8 @@ def numbers(params):
 def test_the_objective_never_falls(make, any_family, data):
     x, y, weight = data
     network, params, _ = make(any_family, np.zeros(1))
-    rows, history = rows_of(x, y, weight), []
+    rows = rows_of(x, y, weight)
+    history = []
     for _ in range(12):
         params, objective = network.sweep(rows, params)
         history.append(objective)
@@ -238,7 +241,8 @@ def test_gradients_are_slopes(differentiable, any_family, data, hidden):
     params = type(params)(params.kernels, share / share.sum(axis=0), params.class_prior)
     found_, objective = network.gradient(rows_of(x, y, weight), params)
     assert objective == pytest.approx(conditional(network, params, x, y, weight), rel=1e-12)
-    vector, step = network.to_vector(params), 1e-5
+    vector = network.to_vector(params)
+    step = 1e-5
 
     def value(at):
         return conditional(network, network.from_vector(at, params), x, y, weight)

@@ -31,7 +31,9 @@ from kernelpool.penalties.overlap import DISTANCES, STEPS
 from kernelpool.rows import ArrayRows, Frame
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending" / "add_a_penalty.md"
-M, K, D = 5, 3, 3
+M = 5
+K = 3
+D = 3
 
 
 def example():
@@ -186,7 +188,8 @@ def test_strength_zero_is_no_penalty_bit_for_bit(cls, family, scene):
     rows = rows_of(x, y, weight)
     plain = network_of(family, None, sharing)
     for penalty in forms_of(cls, family, strength=0.0):
-        here, network = params, network_of(family, penalty, sharing)
+        here = params
+        network = network_of(family, penalty, sharing)
         for _ in range(3):
             (expected, value), (better, same) = plain.sweep(rows, here), network.sweep(rows, here)
             assert value == same
@@ -199,8 +202,10 @@ def test_strength_zero_is_no_penalty_bit_for_bit(cls, family, scene):
 def test_a_sum_of_penalties_adds_what_they_state(family):
     """Whatever the order and the brackets."""
     rng = np.random.default_rng(5)
-    kernel, kernels = FAMILIES[family](np.zeros(D)), some_kernels(family)
-    a, b = Conjugate(np.array([1.0, 1.2, 0.8]), M), Anchor(3.0, some_kernels(family, seed=9))
+    kernel = FAMILIES[family](np.zeros(D))
+    kernels = some_kernels(family)
+    a = Conjugate(np.array([1.0, 1.2, 0.8]), M)
+    b = Anchor(3.0, some_kernels(family, seed=9))
     sub = kernelpool.penalties.Subkernels(
         rng.dirichlet(np.ones(K), size=M), tuple(some_kernels(family, s) for s in range(K))
     )
@@ -225,7 +230,8 @@ def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
     """Of the expected complete log-likelihood plus the belief: no kernel nearby has more of it."""
     rng = np.random.default_rng(2)
     kernel = FAMILIES[family](np.full(D, 1e-9))
-    x, responsibility = rng.normal(size=(60, D)), rng.dirichlet(np.ones(M), size=60)
+    x = rng.normal(size=(60, D))
+    responsibility = rng.dirichlet(np.ones(M), size=60)
     second = kernel.pool_moments(responsibility.T @ kernel.square(x.T).T)
     moments = Moments(responsibility.sum(axis=0)[:, None], responsibility.T @ x, second)
     for penalty in (penalty for penalty in forms_of(cls, family) if penalty.monotone):
@@ -240,7 +246,8 @@ def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
         best = kernel.estimate(
             moments, moment_origin, penalty.prior_statistics(kernel, moments, moment_origin, None)
         )
-        top, vector = value(best), kernel.covariance_coordinates(best.covariance)
+        top = value(best)
+        vector = kernel.covariance_coordinates(best.covariance)
 
         def along(step, towards, wider, best=best, vector=vector):
             return value(
@@ -251,7 +258,8 @@ def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
             )
 
         for _ in range(10):
-            towards, wider = rng.normal(size=(M, D)), rng.normal(size=vector.shape) * (vector != 0)
+            towards = rng.normal(size=(M, D))
+            wider = rng.normal(size=vector.shape) * (vector != 0)
             assert max(along(0.01, towards, wider), along(-0.01, towards, wider)) < top
             assert (
                 abs(along(1e-4, towards, wider) - along(-1e-4, towards, wider)) < 1e-7
@@ -261,7 +269,8 @@ def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
 @every_penalty
 def test_columns_are_distributions_whatever_the_masses(cls, family):
     rng = np.random.default_rng(3)
-    kernel, kernels = FAMILIES[family](np.zeros(D)), some_kernels(family)
+    kernel = FAMILIES[family](np.zeros(D))
+    kernels = some_kernels(family)
     before = rng.dirichlet(np.ones(M), size=K).T
     for strength in (1e-3, 4.0, 1e6):
         for penalty in forms_of(cls, family, strength):
@@ -307,7 +316,8 @@ def test_libraries_agree(cls, family, scene):
 def test_the_worked_example_does_what_the_page_says():
     """The wall keeps kernels wide, by the very formula (S + s V) / n."""
     names = example()
-    low, high = names["narrowest"][0.0], names["narrowest"][2.0]
+    low = names["narrowest"][0.0]
+    high = names["narrowest"][2.0]
     assert f"a variance of {low:.0e}; with it, it keeps {high:.2f}." in " ".join(
         PAGE.read_text().split()
     )

@@ -12,7 +12,8 @@ import pytest
 from kernelpool.arrays import to_numpy
 from kernelpool.rows import ArrayRows, DaskRows, Frame, Rows, Store, StoredRows
 
-N, D = 403, 3
+N = 403
+D = 3
 
 
 def in_numpy(x, y, w):
@@ -61,7 +62,9 @@ BACKENDS = [in_numpy, in_threads, in_strict, in_torch, in_cuda, in_dask, in_a_fi
 @pytest.fixture(params=BACKENDS, ids=lambda make: make.__name__)
 def backend(request):
     rng = np.random.default_rng(0)
-    x, y, w = rng.normal(size=(N, D)), rng.integers(-1, 3, size=N), rng.uniform(size=N)
+    x = rng.normal(size=(N, D))
+    y = rng.integers(-1, 3, size=N)
+    w = rng.uniform(size=N)
     return request.param(x, y, w), x, y, w
 
 

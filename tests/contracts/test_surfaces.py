@@ -25,7 +25,9 @@ from kernelpool.app.report import write_report
 from kernelpool.errors import KernelpoolError
 from kernelpool.inspection import check_drift, explain, feature_importance
 
-N, AGE, TOWN = 100, "age (years)", '<b>città</b>, "home"'
+N = 100
+AGE = "age (years)"
+TOWN = '<b>città</b>, "home"'
 close = partial(np.testing.assert_allclose, rtol=0, atol=1e-6)
 
 
@@ -147,7 +149,8 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.tables, self.explorer = [[[""]]], None
+        self.tables = [[[""]]]
+        self.explorer = None
         self.feed(text)
         for head, *rows in self.tables:
             for at, name in enumerate(cell.strip() for cell in head):
@@ -210,7 +213,8 @@ def run(*words):
 
 
 def commands(model, p, folder):
-    path, rows = folder / "m.safetensors", folder / "rows.csv"
+    path = folder / "m.safetensors"
+    rows = folder / "rows.csv"
     save(model, path)
     X.assign(target=Y).to_csv(rows, index=False)
     run("predict", path, rows, "-o", folder / "p.csv", "--explain")
@@ -243,7 +247,8 @@ def test_every_surface_shows_what_the_model_predicts(name, check, tmp_path):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["pool", "shared-kernel", "rbf", "neurons", "parzen"])
 def test_so_do_the_models_of_the_command_line(name, tmp_path):
-    path, rows = tmp_path / "m.safetensors", tmp_path / "rows.csv"
+    path = tmp_path / "m.safetensors"
+    rows = tmp_path / "rows.csv"
     X.assign(target=Y).to_csv(rows, index=False)
     quick = {"pool": ["--time-limit", "1e-6"], "shared-kernel": ["--set", "training=em"]}
     run("fit", rows, "-t", "target", "-m", name, *quick.get(name, []), "-o", path)
@@ -259,7 +264,8 @@ def cells_of_every_kind():
     """
     rng = np.random.default_rng(0)
     y = rng.random(N) < 0.5
-    chance, gone = rng.random((5, N)), rng.random((3, N)) < 0.1
+    chance = rng.random((5, N))
+    gone = rng.random((3, N)) < 0.1
     frame = pd.DataFrame(
         {
             "dose": rng.normal(y).round(2),

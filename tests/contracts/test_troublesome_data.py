@@ -191,7 +191,8 @@ def test_a_class_of_hardly_any_weight_keeps_a_kernel(policy):
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 40)
     x = rng.normal(size=(120, 2)) + 4 * y[:, None]
-    owners, means = np.repeat([0, 1, 2], 2), x[[0, 1, 40, 41, 80, 81]]
+    owners = np.repeat([0, 1, 2], 2)
+    means = x[[0, 1, 40, 41, 80, 81]]
     model = SharedKernelClassifier.prbf(
         init=Start(owners=owners, means=means), sharing=0, empty_kernels=policy, random_state=0
     )

@@ -12,7 +12,9 @@ from kernelpool.data.cross_fit import Selection, cross_fit
 
 def test_cross_fit_is_cross_val_predict_of_scikit_learn():
     rng = np.random.default_rng(0)
-    x, y, weight = rng.normal(size=(60, 3)), np.arange(60) % 3, rng.uniform(0.5, 2, 60)
+    x = rng.normal(size=(60, 3))
+    y = np.arange(60) % 3
+    weight = rng.uniform(0.5, 2, 60)
     fold = rng.integers(0, 4, 60)
     model = LogisticRegression()
 
@@ -38,7 +40,8 @@ def test_cross_fit_is_cross_val_predict_of_scikit_learn():
 @pytest.mark.parametrize("gain", [0.0, 0.05])
 def test_each_part_is_scored_at_the_step_that_the_others_select(gain):
     rng = np.random.default_rng(0)
-    codes, weight = rng.integers(0, 3, 40), rng.uniform(0.5, 2, 40)
+    codes = rng.integers(0, 3, 40)
+    weight = rng.uniform(0.5, 2, 40)
     steps = log_softmax(rng.normal(size=(12, 40, 3)), axis=2)
     selection = Selection(codes, weight, rng.random(40), gain)
     for step in steps:
@@ -46,13 +49,15 @@ def test_each_part_is_scored_at_the_step_that_the_others_select(gain):
             log_loss(codes, np.exp(step), sample_weight=weight, labels=[0, 1, 2])
         )
     for p in range(5):
-        others, least = selection.part != p, np.inf
+        others = selection.part != p
+        least = np.inf
         for step in steps:
             loss = log_loss(
                 codes[others], np.exp(step[others]), sample_weight=weight[others], labels=[0, 1, 2]
             )
             if loss < (1 - gain) * least:
-                least, chosen = loss, step
+                least = loss
+                chosen = step
         np.testing.assert_array_equal(selection.log_proba[~others], chosen[~others])
 
 

@@ -12,14 +12,16 @@ def test_folds_are_equal_parts_of_every_class_and_stay_when_a_row_changes(n_fold
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 40, 4)
     code = np.repeat([0, 1, 2, -1], sizes)
-    n, key = len(code), rng.random(len(code))
+    n = len(code)
+    key = rng.random(len(code))
     fold = stratified_folds(code, n_folds, key=key, weight=np.ones(n))
     for k, size in enumerate(sizes[:3]):
         counts = np.bincount(fold[code == k] + 1, minlength=n_folds + 1)
         assert counts[0] == (size if size == 1 else 0)  # the only row of its class always trains
         assert size == 1 or np.ptp(counts[1:]) <= 1
     assert (fold[code == -1] == -1).all()
-    order, twice = rng.permutation(n), np.append(np.arange(n), rng.integers(n, size=9))
+    order = rng.permutation(n)
+    twice = np.append(np.arange(n), rng.integers(n, size=9))
     for at in (order, twice):
         again = stratified_folds(code[at], n_folds, key=key[at], weight=np.ones(len(at)))
         np.testing.assert_array_equal(again, fold[at])

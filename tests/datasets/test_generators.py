@@ -117,7 +117,8 @@ def test_split():
 def test_ring():
     X, y = make_ring(100_000, random_state=0)
     assert np.bincount(y).tolist() == [50_000, 50_000]
-    disc, ring = X[y == 0], X[y == 1]
+    disc = X[y == 0]
+    ring = X[y == 1]
     assert (
         kstest((disc**2).sum(axis=1) / 2, "expon").pvalue > 1e-4
     )  # squared length of a unit Gaussian, halved

@@ -102,7 +102,8 @@ def test_an_empty_set_means_novel_and_never_ambiguous():
         classes=[0, 1],
     )  # errs on 2.3 % of its rows, so that an error of 10 % leaves nothing to ambiguous ones
     model = ConformalClassifier(apart, error=0.1).fit(*apart.sample(1000, random_state=0))
-    between, far = [[1.9], [2.1]], [[-9.0], [13.0]]
+    between = [[1.9], [2.1]]
+    far = [[-9.0], [13.0]]
     assert model.predict_set(between).tolist() == [[True, False], [False, True]]
     assert not model.predict_set(far).any()
     x, y = apart.sample(20_000, random_state=1)
@@ -138,7 +139,8 @@ def test_a_row_of_weight_two_is_two_rows():
 
 
 def test_a_class_of_one_row_trains_in_every_fold():
-    x, y = np.random.default_rng(0).normal(size=(9, 2)), np.repeat([0, 1, 2], 3)
+    x = np.random.default_rng(0).normal(size=(9, 2))
+    y = np.repeat([0, 1, 2], 3)
     em = SharedKernelClassifier.prbf(random_state=0)
     model = ConformalClassifier(em, error=0.2).fit(x[:7], y[:7])
     assert model.calibration_codes_.tolist() == [0, 0, 0, 1, 1, 1]
@@ -183,7 +185,8 @@ def test_a_calibrated_classifier_from_stored_scores():
 
 def test_ties_count_for_the_class():
     """With one probability for all rows, a class that is as frequent as the error allows stays."""
-    x, y = np.zeros((50, 1)), np.arange(50) % 5 == 0
+    x = np.zeros((50, 1))
+    y = np.arange(50) % 5 == 0
     model = ConformalClassifier(DummyClassifier().fit(x, y), conformity="probability").fit(x, y)
     np.testing.assert_allclose(model.p_values(x[:1]), [[1.0, 11 / 51]])
     assert model.predict_set(x)[np.arange(50), y.astype(int)].all()

@@ -82,10 +82,12 @@ def test_error_and_refusals_of_two_gaussians_are_those_of_the_formula():
     """Refuse where |x| < c = log((1 - t) / t) / 2: R = P(|x| < c), E = P(x > c | class 0), both in
     closed form.
     """
-    t, n = 0.2, 100_000
+    t = 0.2
+    n = 100_000
     X, y = two_gaussians(n, np.random.default_rng(0))
     c = np.log((1 - t) / t) / 2
-    refused, wrong = norm.cdf(c, 1) - norm.cdf(-c, 1), norm.cdf(-c, 1)
+    refused = norm.cdf(c, 1) - norm.cdf(-c, 1)
+    wrong = norm.cdf(-c, 1)
     model = prefit(ambiguity=t).fit(X, y)
     assert abs(1 - model.accepted(X).mean() - refused) < 4 * np.sqrt(refused * (1 - refused) / n)
     accuracy = 1 - wrong / (1 - refused)
@@ -143,7 +145,8 @@ def test_rates_take_the_jth_lowest_density_and_the_jth_largest_ambiguity(rate, n
     1).
     """
     score = np.random.default_rng(0).permutation(n) * 1.0  # distinct
-    X, y = np.column_stack([score / (2 * n), score]), np.zeros(n, int)
+    X = np.column_stack([score / (2 * n), score])
+    y = np.zeros(n, int)
     j = int(np.floor(rate * (n + 1) + 1e-12))
     novel = prefit(novelty=rate).fit(X, y)
     j = max(j, 1)  # too few rows: beyond all of them
@@ -155,8 +158,10 @@ def test_rates_take_the_jth_lowest_density_and_the_jth_largest_ambiguity(rate, n
 @pytest.mark.parametrize("rule", ["cost", "rate", "error"])
 def test_integer_weights_are_repeated_rows(rule):
     X, y, weight = random_rows(4)
-    model, times = prefit(ambiguity=0.3, novelty=0.2, ambiguity_rule=rule), weight.astype(int)
-    rows, labels = np.repeat(X, times, axis=0), np.repeat(y, times)
+    model = prefit(ambiguity=0.3, novelty=0.2, ambiguity_rule=rule)
+    times = weight.astype(int)
+    rows = np.repeat(X, times, axis=0)
+    labels = np.repeat(y, times)
     one = RejectClassifier(**model.get_params(deep=False)).fit(X, y, sample_weight=weight)
     often = model.fit(rows, labels)
     assert one.ambiguity_threshold_ == often.ambiguity_threshold_
@@ -266,8 +271,10 @@ def test_held_out_rows_are_predicted_by_models_that_were_not_fitted_to_them():
     them.
     """
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(200, 2)), rng.integers(2, size=200)
-    rule, near = {"ambiguity": 0.1, "ambiguity_rule": "error"}, KNeighborsClassifier(1)
+    X = rng.normal(size=(200, 2))
+    y = rng.integers(2, size=200)
+    rule = {"ambiguity": 0.1, "ambiguity_rule": "error"}
+    near = KNeighborsClassifier(1)
     with pytest.warns(UserWarning, match="every row will be refused"):
         RejectClassifier(near, **rule).fit(X, y)
     assert RejectClassifier(clone(near).fit(X, y), **rule).fit(X, y).accepted(X).all()

@@ -60,8 +60,10 @@ def test_netlab_against_the_textbook():
 
 def naive_em_log(x, y, mean, covariance, n_sweeps, *, link, bound):
     """Steps 1a-1f as printed, with the residual y - p in (5) and alpha = 1/k at the start."""
-    k, n = len(mean), len(x)
-    alpha, beta = np.full(k, 1 / k), np.zeros(k + 1)
+    k = len(mean)
+    n = len(x)
+    alpha = np.full(k, 1 / k)
+    beta = np.zeros(k + 1)
     for _ in range(n_sweeps):
         joint = alpha * densities(x, mean, covariance)
         z = joint / joint.sum(axis=1, keepdims=True)  # 1a
@@ -161,7 +163,8 @@ def test_thirty_dimensions():
     rng = np.random.default_rng(0)
     for _ in range(12):
         settings = {name: str(rng.choice(values)) for name, values in EVERY.items()}
-        readout, family = settings.pop("readout"), settings["covariance_type"]
+        readout = settings.pop("readout")
+        family = settings["covariance_type"]
         if settings["init"] == "mixture":
             mixture = GaussianMixture(4, covariance_type=family, random_state=0, reg_covar=1e-3)
             settings["init"] = mixture.fit(X)
@@ -390,7 +393,8 @@ def test_a_training_that_is_cut_short_warns(rows):
 
 @pytest.mark.parametrize("sweep", [1, 4])
 def test_an_interrupted_fit_keeps_the_best_sweep(rows, sweep, monkeypatch):
-    whole, calls = EMLog.sweep, itertools.count(1)
+    whole = EMLog.sweep
+    calls = itertools.count(1)
 
     def interrupted(self, *args):
         if next(calls) == sweep:

@@ -170,9 +170,11 @@ def test_logistic_is_scikit_learns(setting, n_classes, bound):
 
 def naive_step(columns, y, beta, n_classes, bound=False, strength=0.0):
     """One Newton step for the stacked weights of classes 1..K-1, the Hessian summed row by row."""
-    o, width = n_classes - 1, columns.shape[1]
+    o = n_classes - 1
+    width = columns.shape[1]
     ridge = np.kron(2 * (np.eye(o) - 1 / n_classes), np.diag([1.0] * (width - 1) + [0]))
-    hessian, slope = strength * ridge, -strength * ridge @ beta.T.ravel()
+    hessian = strength * ridge
+    slope = -strength * ridge @ beta.T.ravel()
     for z, code in zip(columns, y, strict=True):
         p = softmax(np.concatenate([[0], beta.T @ z]))[1:]
         target = (np.arange(1, n_classes) == code).astype(float)

@@ -71,7 +71,8 @@ def test_a_test_error_beyond_the_slack_is_not_certified_away():
 @given(st.integers(1, 10**5), st.floats(0, 1), st.floats(1e-8, 0.9), st.integers(1, 1000))
 def test_the_binomial_bounds_are_clopper_and_pearsons(n, share, alpha, n_tried):
     k = round(share * n)
-    one, two = binomtest(k, n, alternative="less"), binomtest(k, n)
+    one = binomtest(k, n, alternative="less")
+    two = binomtest(k, n)
     upper = one.proportion_ci(1 - alpha / n_tried, "exact").high
     assert bounds.binomial_upper(k, n, alpha, n_tried=n_tried) == pytest.approx(upper, rel=1e-6)
     interval = tuple(two.proportion_ci(1 - alpha, "exact"))

@@ -16,7 +16,8 @@ from kernelpool.inspection.drift import DriftReference, holm, homogeneity
 
 
 def test_the_test_is_pearsons_over_bins_that_expect_five_rows():
-    reference, new = np.array([2, 30, 50, 59, 1]), np.array([1, 10, 40, 40, 0])
+    reference = np.array([2, 30, 50, 59, 1])
+    new = np.array([1, 10, 40, 40, 0])
     joined = chi2_contingency([[32, 50, 60], [11, 40, 40]], correction=False).pvalue
     distance = 0.5 * np.abs(reference / 142 - new / 91).sum()
     assert homogeneity(reference, new) == pytest.approx((joined, distance))
@@ -78,9 +79,11 @@ def with_ids(rng, n, n_ids):
 
 @pytest.mark.parametrize("n_ids", [10, 5000])
 def test_nothing_is_found_where_nothing_has_moved_but_for_the_share_that_is_promised(n_ids):
-    rng, alarms = np.random.default_rng(0), 0
+    rng = np.random.default_rng(0)
+    alarms = 0
     for _ in range(60):
-        x, new = with_ids(rng, 200, n_ids), with_ids(rng, 100, n_ids)
+        x = with_ids(rng, 200, n_ids)
+        new = with_ids(rng, 100, n_ids)
         kernels = KernelDensity(bandwidth=0.1).fit(x.iloc[:, :3])  # far denser at its own rows
         model = SimpleNamespace(score_samples=lambda X, of=kernels: of.score_samples(X.iloc[:, :3]))
         alarms += inspection.check_drift(model, new, x).p_value < 0.05
@@ -95,7 +98,8 @@ def test_nothing_is_found_where_nothing_has_moved_but_for_the_share_that_is_prom
 def test_the_features_that_moved_are_named_and_the_density_finds_what_no_feature_shows():
     rng = np.random.default_rng(0)
     joint = np.array([[1, 0.95], [0.95, 1]])
-    x, y = rng.multivariate_normal([0, 0], joint, 1000), rng.integers(2, size=1000)
+    x = rng.multivariate_normal([0, 0], joint, 1000)
+    y = rng.integers(2, size=1000)
     model = SharedKernelClassifier.prbf(2, covariance_type="full", random_state=0).fit(x, y)
     new = rng.multivariate_normal([0, 0], joint, 400)
     held_out = rng.multivariate_normal([0, 0], joint, 70)
@@ -120,7 +124,8 @@ def test_batches_add_up_and_a_reference_survives_as_plain_data():
     new = pd.DataFrame({"w": rng.choice(["a", "b", "c"], 300), "x": rng.normal(size=300)})
     reference = DriftReference.from_dict(DriftReference.of(frame).to_dict())
     whole = inspection.check_drift(None, new, frame)
-    first, second = reference.count(new[:100]), reference.count(pa.Table.from_pandas(new[100:]))
+    first = reference.count(new[:100])
+    second = reference.count(pa.Table.from_pandas(new[100:]))
     assert reference.compare(first + second) == whole
     assert whole.moved() == ["w"]
     unnamed = DriftReference.of(frame[["x"]].to_numpy())

@@ -50,18 +50,21 @@ def test_parts_are_shapley_values_of_the_marginals(rows, mixture):
     row = rows[0][0]
     why = mixture.explain(row)
     a, b = (mixture.classes_.tolist().index(label) for label in (why.label, why.against))
-    expected, orders = np.zeros(3), list(permutations(range(3)))
+    expected = np.zeros(3)
+    orders = list(permutations(range(3)))
     for order in orders:
         values = [log_odds(mixture, row, order[:t], a, b) for t in range(4)]
         expected[list(order)] += np.diff(values) / len(orders)
     for part in why.features:
-        i, unknown = int(part.name[-1]), row.copy()
+        i = int(part.name[-1])
+        unknown = row.copy()
         unknown[i] = np.nan
         assert part.part == pytest.approx(expected[i], abs=1e-6)
         assert (part.value, part.error) == (row[i], 0)
         assert part.expected == mixture.impute(unknown[None], [why.label])[0, i]
     assert why.prior == pytest.approx(log_odds(mixture, row, (), a, b))
-    posterior, first = mixture.kernel_posterior(row[None])[0], why.kernels[0]
+    posterior = mixture.kernel_posterior(row[None])[0]
+    first = why.kernels[0]
     assert (first["index"], first["posterior"]) == (posterior.argmax(), posterior.max())
     joint = (mixture.mixing_ * mixture.class_prior_)[first["index"]]
     assert first["label"] == mixture.classes_[joint.argmax()]
@@ -109,7 +112,8 @@ def test_a_row_of_a_data_frame_and_what_is_refused(rows):
     x, y = rows
     frame = pd.DataFrame(x, columns=["a", "b", "c"])
     model = SharedKernelClassifier.prbf(3, random_state=0).fit(frame, y)
-    one, several = model.explain(frame.iloc[0]), model.explain(frame[:1])
+    one = model.explain(frame.iloc[0])
+    several = model.explain(frame[:1])
     assert [one] == several
     assert str(one) == str(several)
     assert one._repr_html_() == several._repr_html_()
@@ -151,7 +155,8 @@ def test_a_missing_feature_is_integrated_out_exactly():
     np.testing.assert_allclose(found.error[0], log_proba.std(ddof=1) / 20, rtol=1e-6)
     assert str(found).splitlines()[1].startswith("  feature 0: +0.")
     x[:100, 0] = np.nan  # nothing can be lost in these
-    some, known = feature_importance(TWO, x, y), feature_importance(TWO, x[100:], y[100:])
+    some = feature_importance(TWO, x, y)
+    known = feature_importance(TWO, x[100:], y[100:])
     np.testing.assert_allclose(some.importance, known.importance * 0.75, atol=1e-9)
     np.testing.assert_allclose(some.log_loss, 0.75 * known.log_loss + 0.25 * np.log(2))
     with pytest.raises(KernelpoolError, match="which is none of the classes"):

@@ -48,7 +48,8 @@ def test_metrics_are_those_of_scikit_learn(predictions):
 def test_metrics_add_up_over_batches(predictions):
     true, probability, decision = predictions
     true[:30] = -1  # rows without a class are counted apart
-    whole, parts = Metrics.of(true, probability, decision=decision), Metrics.none(3)
+    whole = Metrics.of(true, probability, decision=decision)
+    parts = Metrics.none(3)
     for at in np.array_split(np.arange(200), 7):
         parts = parts + Metrics.of(true[at], probability[at], decision=decision[at])
     for name, value in vars(whole).items():
@@ -56,7 +57,8 @@ def test_metrics_add_up_over_batches(predictions):
             np.testing.assert_allclose(getattr(parts, name), value, err_msg=name)
     assert (parts.auc, parts.rare()) == (whole.auc, whole.rare())
     assert (whole.n_unlabeled, whole.n_rows) == (30, 170)
-    wrong, taken = (probability.argmax(axis=1) != true)[30:], decision[30:] == 0
+    wrong = (probability.argmax(axis=1) != true)[30:]
+    taken = decision[30:] == 0
     rate = whole.accepted(0.05)
     assert (rate.n_errors, rate.n_rows) == (wrong[taken].sum(), taken.sum())
 
@@ -66,10 +68,8 @@ def test_a_class_that_the_model_does_not_know_is_an_error_of_no_probability():
     assert (found.confusion.tolist(), found.n_errors) == ([[1, 0], [0, 0], [1, 0]], 1)
     assert found.log_loss == pytest.approx(-np.log([0.9, np.finfo(float).tiny]).mean())
     assert found.brier == pytest.approx((2 * 0.1**2 + 1) / 2)
-    p, true = (
-        np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3], [1.0, 0.0]]),
-        [0, 1, 0, 1, 2],
-    )
+    p = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3], [1.0, 0.0]])
+    true = [0, 1, 0, 1, 2]
     assert Metrics.of(np.array(true), p, n_true=3).auc == 3 / 4  # of four pairs one is out of order
 
 
@@ -80,14 +80,16 @@ def test_a_rate_is_a_sentence_and_a_record():
 
 
 def test_rows_at_the_edge_of_a_bin_go_where_scikit_learn_puts_them():
-    p, y = np.array([0.1, 0.2, 0.5, 0.5, 0.7, 1.0]), np.array([0, 1, 0, 1, 1, 1])
+    p = np.array([0.1, 0.2, 0.5, 0.5, 0.7, 1.0])
+    y = np.array([0, 1, 0, 1, 1, 1])
     n, mean, right = bin_sums(p, y)[bin_sums(p, y)[:, 0] > 0].T
     expected = calibration_curve(y, p, n_bins=N_BINS)
     np.testing.assert_allclose([right / n, mean / n], expected)
 
 
 def test_the_curve_accepts_rows_of_one_ambiguity_together_and_novel_ones_never():
-    ambiguity, wrong = np.array([0.1, 0.3, 0.3, 0.0, 0.2]), np.array([0, 1, 0, 1, 1], bool)
+    ambiguity = np.array([0.1, 0.3, 0.3, 0.0, 0.2])
+    wrong = np.array([0, 1, 0, 1, 1], bool)
     curve = coverage_curve(ambiguity, wrong, np.ones(5), np.array([0, 0, 0, 0, 1], bool))
     expected = [0.2, 0.4, 0.8], [1, 1 / 2, 2 / 4], [0.0, 0.1, 0.3]
     np.testing.assert_allclose(curve, expected)  # coverage, error, thresholds

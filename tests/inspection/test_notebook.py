@@ -23,7 +23,8 @@ def diagram_of(model):
 @pytest.mark.parametrize("name", ["em", "average", "reduced", "em_log", "neurons", "reject"])
 def test_a_fitted_model_shows_the_diagram_and_a_summary(name):
     model = zoo.fitted(name)
-    summary, bundle = notebook_summary(model), model._repr_mimebundle_()
+    summary = notebook_summary(model)
+    bundle = model._repr_mimebundle_()
     assert "<table>" in summary
     assert model._repr_html_().endswith(summary)
     assert bundle["text/plain"] == repr(model)
@@ -37,10 +38,12 @@ def test_a_fitted_model_shows_the_diagram_and_a_summary(name):
 
 def test_the_table_has_the_greatest_kernels_first_is_cut_and_escaped():
     rng = np.random.default_rng(0)
-    y, bad = rng.integers(2, size=60), "<img src=x onerror=alert(1)>"
+    y = rng.integers(2, size=60)
+    bad = "<img src=x onerror=alert(1)>"
     frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=[bad, "b"])
     model = SharedKernelClassifier.prbf(12, random_state=0).fit(frame, np.array([bad, "<b>"])[y])
-    summary, share = notebook_summary(model), np.sort(model.mixing_ @ model.class_prior_)[::-1]
+    summary = notebook_summary(model)
+    share = np.sort(model.mixing_ @ model.class_prior_)[::-1]
     assert summary.count("<tr>") == 11
     assert "and 2 more kernels" in summary
     assert summary.index(f"{100 * share[0]:.1f} %") < summary.index(f"{100 * share[9]:.1f} %")

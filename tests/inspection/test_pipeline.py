@@ -43,7 +43,8 @@ def test_the_model_is_found_inside_everything(rows):
 
 def test_kernels_are_in_the_units_of_the_input(rows):
     chain = make_pipeline(StandardScaler(), clone(MODEL).set_params(covariance_type="full"))
-    pool, unit = Inside(chain.fit(*rows), rows[0]).pool, np.diag(chain[0].scale_)
+    pool = Inside(chain.fit(*rows), rows[0]).pool
+    unit = np.diag(chain[0].scale_)
     np.testing.assert_allclose(pool.mean, chain[0].inverse_transform(chain[-1].means_))
     np.testing.assert_allclose(pool.covariance, unit @ chain[-1].covariances_ @ unit)
     np.testing.assert_allclose(pool.variance, pool.covariance.diagonal(axis1=1, axis2=2))
@@ -64,7 +65,8 @@ def test_features_that_a_transformer_makes_have_its_names(rows):
 
 
 def test_a_model_of_categories_is_one_of_codes(rows):
-    x, y = rows[0].assign(plan=["no", "yes"] * 40), rows[1]
+    x = rows[0].assign(plan=["no", "yes"] * 40)
+    y = rows[1]
     model = SharedKernelClassifier.prbf(2, max_iter=5, tol=1, random_state=0).fit(x, y)
     found = Inside(model)
     assert [v if v is None else v.tolist() for v in found.categories] == [

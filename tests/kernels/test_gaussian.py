@@ -93,7 +93,8 @@ def test_float32_rows_of_a_long_narrow_kernel(family, length):
     """A kernel up to a million times longer than wide, at the origin: what float32 rows say of it,
     by float64 arithmetic.
     """
-    d, n = 5, 4000
+    d = 5
+    n = 4000
     rng = np.random.default_rng(1)
     axes = np.linalg.qr(rng.normal(size=(d, d)))[0]
     deviation = np.geomspace(length, 1, d) / length
@@ -186,7 +187,9 @@ def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
     over all, to rounding.
     """
     rng = np.random.default_rng(5)
-    d, n_kernels, n = 14, 12, 400
+    d = 14
+    n_kernels = 12
+    n = 400
     x = (3 + rng.normal(size=(n, d))).astype(dtype)
     weight = rng.uniform(size=(n_kernels, n)) * rng.choice([-1, 1], size=(n_kernels, n))
     if sparse:  # one kernel for each row, and none for the last kernel
@@ -196,8 +199,10 @@ def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
     kernel = FAMILIES["full"](np.full(d, 1e-6))
     phi = np.concatenate([np.ones((1, n), dtype), kernel.features(x)])
     sums = kernel.sums(phi, x, weight)
-    x, weight = x.astype(float), weight.astype(float)
-    first, second = weight @ x, np.einsum("jn,na,nb->jab", weight, x, x)
+    x = x.astype(float)
+    weight = weight.astype(float)
+    first = weight @ x
+    second = np.einsum("jn,na,nb->jab", weight, x, x)
     rtol = 1e-12 if dtype == np.float64 else 1e-5
     close = {"rtol": rtol, "atol": 100 * rtol}
     np.testing.assert_allclose(sums[0], weight.sum(axis=1), **close)

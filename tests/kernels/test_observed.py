@@ -14,7 +14,8 @@ from kernelpool.kernels import FAMILIES
 from kernelpool.rows import as_rows
 
 EPS = 2.2e-16
-M, D = 3, 3
+M = 3
+D = 3
 
 
 @pytest.fixture(params=list(FAMILIES))
@@ -61,16 +62,20 @@ def test_densities_and_moments_are_those_of_the_textbook(family, guard):
     natural_params = kernel.natural_params(kernels, EPS)
     assert bool(natural_params.guarded) == (guard is not None)
     (block,) = blocks_of(some_rows())
-    x, rng = sorted_rows(block), np.random.default_rng(1)
+    x = sorted_rows(block)
+    rng = np.random.default_rng(1)
     share = rng.normal(size=(M, len(x)))  # signed, as gradients have them
     observed = kernel.observe(natural_params, block)
     found = observed.moments(share.sum(axis=1)[:, None], share)
     origin = kernel.moment_origin(natural_params)
-    first, second = np.zeros((M, D)), np.zeros((M, D, D))
+    first = np.zeros((M, D))
+    second = np.zeros((M, D, D))
     for j in range(M):
-        mean, covariance = kernels.mean[j], matrix_of(kernel, kernels, j)
+        mean = kernels.mean[j]
+        covariance = matrix_of(kernel, kernels, j)
         for i, row in enumerate(x):
-            o, h = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
+            o = np.flatnonzero(~np.isnan(row))
+            h = np.flatnonzero(np.isnan(row))
             expected = (
                 multivariate_normal(mean[o], covariance[np.ix_(o, o)]).logpdf(row[o])
                 if len(o)
@@ -78,7 +83,8 @@ def test_densities_and_moments_are_those_of_the_textbook(family, guard):
             )
             np.testing.assert_allclose(observed.log_density[j, i], expected, rtol=1e-9, atol=1e-9)
             slope = covariance[np.ix_(h, o)] @ np.linalg.inv(covariance[np.ix_(o, o)])
-            full, spread = row.copy(), np.zeros((D, D))
+            full = row.copy()
+            spread = np.zeros((D, D))
             full[h] = mean[h] + slope @ (row[o] - mean[o])
             spread[np.ix_(h, h)] = covariance[np.ix_(h, h)] - slope @ covariance[np.ix_(o, h)]
             away = full - origin[j]

@@ -13,7 +13,10 @@ from kernelpool.mixtures.network import Params, SharedKernel, sharing_table
 from kernelpool.penalties import Overlap
 from kernelpool.rows import Frame, as_rows
 
-M, D, K, N = 5, 4, 3, 300
+M = 5
+D = 4
+K = 3
+N = 300
 
 
 class ByPairs(Full):
@@ -91,7 +94,8 @@ def test_rows_with_missing_cells_are_swept_the_same(family, monkeypatch):
 
 def test_most_likely_kernels_of_wide_rows():
     """One class with one kernel: mean and covariance of the rows, and SciPy's density."""
-    rng, d = np.random.default_rng(0), 150
+    rng = np.random.default_rng(0)
+    d = 150
     x = rng.normal(size=(400, d)) + 3
     rows = as_rows(x, np.zeros(400, int), n_jobs=1).framed(Frame(np.zeros(d), np.ones(d)), d + 3)
     kernel = Full(np.zeros(d))
@@ -145,7 +149,9 @@ def test_a_thousand_features_fit_in_little_memory(family):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_squared_distances_are_those_of_whitened_rows(n, d, dtype):
     rng = np.random.default_rng(0)
-    x, mean, factor = rng.normal(size=(n, d)), rng.normal(size=d), np.tril(rng.normal(size=(d, d)))
+    x = rng.normal(size=(n, d))
+    mean = rng.normal(size=d)
+    factor = np.tril(rng.normal(size=(d, d)))
     found = squared_distances(*(a.astype(dtype) for a in (x, mean, factor)))
     assert found.dtype == dtype
     expected = np.linalg.norm((x - mean) @ factor.T, axis=1) ** 2

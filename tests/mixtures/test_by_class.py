@@ -24,10 +24,12 @@ def births(x, y, mean, covariance, mixing, table, family, weight, prior):
         joint = joint * (np.arange(n_classes) == y[n]) if y[n] >= 0 else joint * prior
         h[n] = weight[n] * joint / joint.sum()
     mass = h.sum(axis=0)
-    means, scatters = np.zeros((n_kernels, n_classes, d)), np.zeros((n_kernels, n_classes, d, d))
+    means = np.zeros((n_kernels, n_classes, d))
+    scatters = np.zeros((n_kernels, n_classes, d, d))
     for j, k in np.ndindex(mass.shape):
         means[j, k] = (h[:, j, k] @ x + BELIEF * mean[j]) / (mass[j, k] + BELIEF)
-        away, off = x - means[j, k], mean[j] - means[j, k]
+        away = x - means[j, k]
+        off = mean[j] - means[j, k]
         scatters[j, k] = (h[:, j, k, None] * away).T @ away + BELIEF * (
             full[j] + np.outer(off, off)
         )
@@ -171,7 +173,8 @@ def test_the_model_that_is_split_stays_as_it_is(blobs):
     shared = SharedKernelClassifier(
         [1, 1, 1], random_state=0, max_iter=20, training=Training(n_folds=2), callback=sweeps.append
     ).fit(x, y)
-    before, n_sweeps = shared.means_.copy(), len(sweeps)
+    before = shared.means_.copy()
+    n_sweeps = len(sweeps)
     split = shared.split_by_class(x, y)
     np.testing.assert_array_equal(shared.means_, before)
     assert len(sweeps) > n_sweeps  # the callback is called

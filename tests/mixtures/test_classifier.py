@@ -129,7 +129,8 @@ def test_unlabeled_rows_by_any_name(blobs):
     x, y = blobs
     hidden = np.arange(len(y)) % 3 == 0
     settings_ = {"n_kernels": 6, "random_state": 0}
-    names, none = np.array(["a", "b", "c"], dtype=object)[y], np.array(None)
+    names = np.array(["a", "b", "c"], dtype=object)[y]
+    none = np.array(None)
     numbers, *others = (
         SharedKernelClassifier.prbf(unlabeled=marker, **settings_).fit(x, labels)
         for marker, labels in (
@@ -196,7 +197,8 @@ def test_information_criteria(blobs, family):
 def test_float32_in_float32_out(blobs, family):
     x, y = blobs
     model = SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0)
-    wide, narrow = clone(model).fit(x, y), clone(model).fit(x.astype(np.float32), y)
+    wide = clone(model).fit(x, y)
+    narrow = clone(model).fit(x.astype(np.float32), y)
     rows = x.astype(np.float32)
     for answer in (
         narrow.predict_proba(rows),
@@ -223,7 +225,8 @@ def test_kernels_are_dealt_out_evenly(n_kernels, expected):
 def test_a_light_class_lets_the_objective_settle(blobs):
     """Its kernel accounts for less than a thousandth of a row, and to move it gains nothing."""
     x, y = blobs
-    labels, weight = np.append(y[:-1], 3), np.append(np.ones(len(y) - 1), 5e-4)
+    labels = np.append(y[:-1], 3)
+    weight = np.append(np.ones(len(y) - 1), 5e-4)
     assert SharedKernelClassifier.prbf(sharing=0, random_state=0).fit(x, labels, weight).converged_
 
 

@@ -64,7 +64,9 @@ def test_hybrid_gradients_are_slopes(family, generative_weight):
     """
     rng = np.random.default_rng(2)
     net, params = network(family, rng)
-    x, y, weight = rng.normal(size=(30, 3)), rng.integers(0, 3, 30), rng.uniform(0.5, 2, 30)
+    x = rng.normal(size=(30, 3))
+    y = rng.integers(0, 3, 30)
+    weight = rng.uniform(0.5, 2, 30)
 
     def value(vector):
         joint = np.logaddexp.reduce(joint_terms(net, net.from_vector(vector, params), x), axis=1)
@@ -75,7 +77,8 @@ def test_hybrid_gradients_are_slopes(family, generative_weight):
             / weight.sum()
         )
 
-    vector, step = net.to_vector(params), 1e-5
+    vector = net.to_vector(params)
+    step = 1e-5
     gradient, objective = net.gradient(as_rows(x, y, weight), params, generative_weight)
     slope = [
         (value(vector + step * e) - value(vector - step * e)) / (2 * step)
@@ -195,7 +198,8 @@ def test_many_rows_stay_where_they_live_and_train_one_network_on_homes(home, clo
     slanted = np.array(
         [[1.0, 1.0], [0.0, 0.3]]
     )  # diagonal kernels describe these badly: there is something to gain
-    X, X_test = X @ slanted, X_test @ slanted
+    X = X @ slanted
+    X_test = X_test @ slanted
     weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
     expected = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(X, y, weight)
     rows, labels = at_home(home, X, y)
@@ -240,7 +244,8 @@ def test_covariances_of_few_rows_do_not_mislead():
     analysis, and far better than a covariance for each class.
     """
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(2060, 15)), np.arange(2060) % 2
+    x = rng.normal(size=(2060, 15))
+    y = np.arange(2060) % 2
     x[:, 0] += 3 * y
     losses = []
     for model in (
@@ -257,7 +262,9 @@ def test_covariances_of_few_rows_do_not_mislead():
 @pytest.mark.parametrize("family", list(FAMILIES))
 def test_shrunk_covariances_come_to_their_mean(family):
     net, params = network(family, np.random.default_rng(0))
-    kernel, kernels, share = net.kernel, params.kernels, np.array([0.4, 0.3, 0.2, 0.1])
+    kernel = net.kernel
+    kernels = params.kernels
+    share = np.array([0.4, 0.3, 0.2, 0.1])
     same, found = (kernel.shrunk(kernels, share, degree) for degree in (0.0, 1.0))
     np.testing.assert_array_equal(same.covariance, kernels.covariance)
     each = [kernel.of_kernel(kernels.covariance, j) for j in range(4)]
@@ -271,7 +278,8 @@ def test_shrunk_covariances_come_to_their_mean(family):
 def test_losses_of_all_temperatures_from_one_look(family):
     rng = np.random.default_rng(0)
     net, params = network(family, rng)
-    y, weight = rng.integers(0, 3, 100), rng.uniform(size=100)
+    y = rng.integers(0, 3, 100)
+    weight = rng.uniform(size=100)
     rows = as_rows(rng.normal(size=(100, 3)), y, weight)
     each = [np.exp(log_proba(net, rows, tempered(net, params, beta))) for beta in BETAS]
     expected = [log_loss(y, proba, sample_weight=weight) for proba in each]
@@ -285,7 +293,8 @@ def test_losses_of_all_temperatures_from_one_look(family):
 )
 def test_a_step_to_where_there_is_no_network_is_taken_back(error, clouds, monkeypatch):
     (X, y), (X_test, _) = clouds
-    calls, gradient = [], SharedKernel.gradient
+    calls = []
+    gradient = SharedKernel.gradient
 
     def failing(self, *given):
         calls.append(given)
@@ -320,7 +329,8 @@ def test_interrupted_before_anything_decides_the_description_is_kept(
 def test_an_interrupted_climb_of_many_rows_is_told(clouds, monkeypatch):
     monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_ROWS", 500)
     (X, y), (X_test, _) = clouds
-    calls, gradient = [], SharedKernel.gradient
+    calls = []
+    gradient = SharedKernel.gradient
 
     def interrupted(self, *given):
         calls.append(given)
@@ -344,7 +354,8 @@ def test_no_row_is_scored_by_the_step_that_it_selects():
     the climb is below.
     """
     rng = np.random.default_rng(0)
-    chosen, judged = [], []
+    chosen = []
+    judged = []
     for seed in range(12):
         (x, y), (x_out, y_out) = (
             (rng.normal(size=(n, 3)), rng.integers(0, 2, n)) for n in (60, 40)
@@ -361,11 +372,13 @@ def test_no_row_is_scored_by_the_step_that_it_selects():
 
 def test_many_classes_take_fewer_steps(clouds, monkeypatch):
     (X, y), (X_test, y_test) = clouds
-    calls, gradient = [], SharedKernel.gradient
+    calls = []
+    gradient = SharedKernel.gradient
     counted = lambda self, *given: calls.append(given) or gradient(self, *given)  # noqa: E731
     monkeypatch.setattr(SharedKernel, "gradient", counted)
     settings = {"n_kernels": 4, "covariance_type": "spherical", "random_state": 0}
-    n_calls, losses = [], []
+    n_calls = []
+    losses = []
     monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_AT_START", 1000)  # 100 rows
     for most in (10**9, 100_000, 0):  # 900 rows, 4 kernels and 2 classes take 7,200 a step
         monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_IN_CLIMB", most)

@@ -78,7 +78,8 @@ def test_classes_that_cannot_be_told_apart_share_by_their_numbers():
     """
     rng = np.random.default_rng(0)
     half = rng.normal(size=(100, 2))
-    x, y = np.concatenate([half] * 4), np.repeat([0, 0, 0, 1], 100)
+    x = np.concatenate([half] * 4)
+    y = np.repeat([0, 0, 0, 1], 100)
     model = SharedKernelClassifier.prbf(1, sharing="learned", random_state=0).fit(x, y)
     np.testing.assert_allclose(model.sharing_, [[0.75, 0.25]])
     expected = np.log(0.75) * 0.75 + np.log(0.25) * 0.25  # the price of sharing, a row
@@ -113,7 +114,8 @@ def test_a_kernel_without_rows_is_moved_and_heeds_all():
     classes alike.
     """
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    x = rng.normal(size=(60, 2))
+    y = np.arange(60) % 2
     rows = ArrayRows(x, y, frame=Frame(np.zeros(2), np.ones(2)))
     network = LearnedSharing(FAMILIES["spherical"](np.full(2, 1e-6)))
     mixing = np.array([[1.0, 1.0], [0.0, 0.0]])

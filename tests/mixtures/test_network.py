@@ -87,7 +87,8 @@ def test_rows_sorted_by_class_have_the_same_sweep(
     prior = np.array([0.5, 0.3, 0.2])
     params = Params(Kernels(mean, covariance), mixing / mixing.sum(axis=0), prior)
     network = SharedKernel(FAMILIES[family](np.zeros(3)), sharing, penalty)
-    weight, frame = np.linspace(0.1, 2, len(x)), Frame(np.zeros(3), np.ones(3))
+    weight = np.linspace(0.1, 2, len(x))
+    frame = Frame(np.zeros(3), np.ones(3))
     rows = ArrayRows(x, y, weight, frame=frame, width=20_000)
     assert rows.n_blocks > 1
     expected, value = network.sweep(rows, params)
@@ -184,7 +185,8 @@ def test_float32_rows_are_worked_on_in_float64_where_kernels_are_narrow(family):
     x = (np.repeat(rng.normal(size=(6, 3)), 50, axis=0) + 1e-3 * rng.normal(size=(300, 3))).astype(
         np.float32
     )
-    y, weight = np.arange(300) % 3 - 1, rng.uniform(0.5, 2, size=300).astype(np.float32)
+    y = np.arange(300) % 3 - 1
+    weight = rng.uniform(0.5, 2, size=300).astype(np.float32)
     kernel = FAMILIES[family](np.full(3, 1e-12))
     covariance = {
         "spherical": np.full(6, 1e-6),
@@ -216,7 +218,8 @@ def test_float32_rows_are_worked_on_in_float64_where_kernels_are_narrow(family):
 
 def test_a_kernel_moves_away_from_others_of_weights_that_nothing_can_be_divided_by(family):
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    x = rng.normal(size=(20, 2))
+    y = np.arange(20) % 2
     kernel = FAMILIES[family](np.zeros(2))
     one = {
         "spherical": np.ones(3),

@@ -74,7 +74,8 @@ def test_order_weights_and_units_change_nothing(clouds, chosen):
 
 def test_a_warm_start_keeps_the_choice(clouds):
     model = SharedKernelClassifier.auto(warm_start=True, **EM).fit(*clouds)
-    before, objective = model.selection_, model.objective_
+    before = model.selection_
+    objective = model.objective_
     model.fit(*clouds)
     assert model.selection_ is before
     assert model.objective_ >= objective - 1e-9
@@ -87,7 +88,8 @@ def test_two_rows_a_class_and_categories():
 
 
 def test_an_interrupted_search_fits_the_best_so_far(clouds, monkeypatch):
-    calls, run = [], auto.MixtureTraining.run
+    calls = []
+    run = auto.MixtureTraining.run
 
     def interrupted(self, *args, **kwargs):
         calls.append(1)

@@ -12,7 +12,8 @@ from kernelpool import SharedKernelClassifier, Start
 from kernelpool.data.prepare import surveyed
 from kernelpool.rows import as_rows
 
-SHIFT, UNIT = np.array([5.0, -2.0, 0.0]), np.array([1e3, 1e-2, 7.0])
+SHIFT = np.array([5.0, -2.0, 0.0])
+UNIT = np.array([1e3, 1e-2, 7.0])
 SETTINGS = {"covariance_type": "spherical", "random_state": 0}
 
 
@@ -85,7 +86,8 @@ def test_a_warm_start_and_given_kernels_go_on_from_there(blobs):
 
 def apart(n, seed):
     """Two classes 2.5 deviations apart in the first of five features."""
-    rng, y = np.random.default_rng(seed), np.arange(n) % 2
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
     return rng.normal(size=(n, 5)) + 2.5 * np.outer(y, np.eye(5)[0]), y
 
 
@@ -108,7 +110,8 @@ def test_a_rare_class_far_away_is_no_error_of_typing(name):
     """One row in a hundred, 300 deviations from all others. (Whether a few neurons or four kernels
     represent it depends on the start.)
     """
-    rng, y = np.random.default_rng(0), np.arange(1000) % 100 == 0
+    rng = np.random.default_rng(0)
+    y = np.arange(1000) % 100 == 0
     X = rng.normal(size=(1000, 3)) + 300 * np.outer(y, [1, 0, 0])
     model = clone(CLASSIFIERS[name]).fit(X[:500], y[:500])
     assert model.score(X[500:], y[500:]) == 1

@@ -59,7 +59,9 @@ def test_statistics_are_averaged_by_the_documented_step(blobs):
     model = streamed(
         SharedKernelClassifier.prbf(2, covariance_type="diag", sharing=0, random_state=0), batches
     )
-    mass, first, second = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2))
+    mass = np.zeros(2)
+    first = np.zeros((2, 2))
+    second = np.zeros((2, 2))
     for t, (x, y) in enumerate(batches):
         step = 1.0 if t == 0 else (1 + t) ** -STEP_POWER
         for k in CLASSES:
@@ -251,7 +253,8 @@ def test_a_class_that_comes_later():
     ],
 )
 def test_categories_and_missing_cells_are_refused(second, found):
-    x, y = pd.DataFrame({"a": np.arange(200.0), "b": second}), np.arange(200) // 100
+    x = pd.DataFrame({"a": np.arange(200.0), "b": second})
+    y = np.arange(200) // 100
     model = SharedKernelClassifier.prbf(4, covariance_type="diag", max_iter=3, tol=1)
     for started in (model, clone(model).fit(x, y)):
         with pytest.raises(ValueError, match=f"takes complete numbers alone, and Input X {found}"):

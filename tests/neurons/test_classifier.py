@@ -203,7 +203,8 @@ def test_the_best_of_several_starts_is_kept(plane):
 
 
 def test_an_interrupted_fit_keeps_what_it_has(plane, monkeypatch):
-    sweep, calls = Competitive.sweep, itertools.count()
+    sweep = Competitive.sweep
+    calls = itertools.count()
 
     def interrupted(self, *args):
         if next(calls) == 4:

@@ -22,10 +22,8 @@ def problem(n=40, d=3, n_classes=2, seed=0):
 
 
 def start(n_neurons, n_outputs, d, rng, local=False):
-    weight, mixing = (
-        rng.normal(size=(n_neurons, n_outputs, d + 1)),
-        rng.dirichlet(np.ones(n_neurons)),
-    )
+    weight = rng.normal(size=(n_neurons, n_outputs, d + 1))
+    mixing = rng.dirichlet(np.ones(n_neurons))
     if not local:
         return NeuronParams(weight, mixing)
     place = rng.normal(size=(n_neurons, d)), np.full((n_neurons, d), 2)
@@ -37,7 +35,8 @@ def start(n_neurons, n_outputs, d, rng, local=False):
 
 def printed_sweep(x, t, weight, mixing, alpha, beta, eta, moved=slice(None)):
     """(3), (4) and (5) of the paper; also the logarithm of the likelihood that (2) bounds."""
-    n, k = len(x), len(weight)
+    n = len(x)
+    k = len(weight)
     x = np.column_stack([x, np.ones(n)])
 
     def cosine(j, m):
@@ -71,9 +70,11 @@ def test_gradient_sweeps_equal_the_printed_equations(alpha, beta, bias):
     """`bias` is section 5: the repulsion moves the biases alone."""
     x, t, rng = problem()
     params = start(4, 1, 3, rng)
-    weight, mixing = params.weight[:, 0], params.mixing
+    weight = params.weight[:, 0]
+    mixing = params.mixing
     network = Competitive(2, precision=alpha, repulsion=beta, repel_rows=True, repel_bias=bias)
-    rows, moved = network.rows(x, t, np.ones(40)), [-1] if bias else slice(None)
+    rows = network.rows(x, t, np.ones(40))
+    moved = [-1] if bias else slice(None)
     for _ in range(5):
         params, objective = network.sweep(rows, params, gradient_step(0.2))
         weight, mixing, expected = printed_sweep(x, t, weight, mixing, alpha, beta, 0.2, moved)
@@ -98,7 +99,8 @@ def test_the_slope_of_the_cost_is_that_of_finite_differences(n_classes, margin, 
 
     network = Competitive(n_classes, precision=3.0, repulsion=0.8, decay=0.3, margin=margin)
     network.sweep(network.rows(x, t, rng.uniform(0.5, 2, size=40)), params, solver)
-    shape, cost = params.weight.shape, found[0]
+    shape = params.weight.shape
+    cost = found[0]
     elsewhere = params.weight + rng.normal(size=shape)
     slope = approx_fprime(elsewhere.ravel(), lambda w: cost(w.reshape(shape))[0], 1e-6)
     np.testing.assert_allclose(cost(elsewhere)[1].ravel(), slope, rtol=1e-4, atol=2e-4)
@@ -116,8 +118,10 @@ def test_right_angles_and_zero_weights_repel_nothing():
 
 def test_a_softmax_of_two_opposite_outputs_is_a_logistic_neuron():
     rng = np.random.default_rng(0)
-    z, t = rng.normal(size=(5, 1, 30)) * 3, rng.integers(2, size=(1, 30)).astype(float)
-    both, target = np.concatenate([-z, z], axis=1) / 2, np.concatenate([1 - t, t])
+    z = rng.normal(size=(5, 1, 30)) * 3
+    t = rng.integers(2, size=(1, 30)).astype(float)
+    both = np.concatenate([-z, z], axis=1) / 2
+    target = np.concatenate([1 - t, t])
     np.testing.assert_allclose(
         Softmax().output(both)[:, 1:, :], LogisticNeuron().output(z), rtol=1e-12
     )
@@ -138,7 +142,8 @@ def test_the_bound_is_the_sum_that_is_printed(local):
     params = start(3, 1, 3, rng, local)
     network = Competitive(2, precision=4.0, repulsion=0.5, decay=0.1)
     better, objective = network.sweep(network.rows(x, t, np.ones(60)), params, lbfgs(60))
-    joint, old = log_joint(x, t, better), log_joint(x, t, params)
+    joint = log_joint(x, t, better)
+    old = log_joint(x, t, params)
     evidence = np.logaddexp.reduce(old, axis=1, keepdims=True)
     q = np.exp(old - evidence)
     # (2), and the penalty once

@@ -28,7 +28,8 @@ def counted(block):
 
 def test_modules_are_there_without_another_import_and_torch_is_not():
     kernelpool.load, kernelpool.errors.KernelpoolError, kernelpool.to_onnx  # noqa: B018
-    x, y = np.random.default_rng(0).normal(size=(60, 2)).astype("float32"), np.arange(60) % 2
+    x = np.random.default_rng(0).normal(size=(60, 2)).astype("float32")
+    y = np.arange(60) % 2
     kernelpool.SharedKernelClassifier(2, random_state=0).fit(x, y).predict(x)
     assert not {"torch", "triton", "kernelpool.fused", "jax"} & set(sys.modules)
 

@@ -141,7 +141,8 @@ def test_a_quick_run_is_a_part_of_the_full_one(module):
 
 def test_a_mixture_of_one_margin_classifier_is_a_support_vector_machine():
     X, y = make_blobs(200, centers=2, cluster_std=3, random_state=0)
-    one, mixture = SVC(kernel="linear"), competitive_neurons.MarginMixture(1)
+    one = SVC(kernel="linear")
+    mixture = competitive_neurons.MarginMixture(1)
     assert np.array_equal(one.fit(X, y).predict(X), mixture.fit(X, y).predict(X))
 
 

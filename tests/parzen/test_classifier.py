@@ -49,7 +49,9 @@ def test_covered_rows_get_the_answers_of_scikit_learns_radius_neighbors(clouds, 
     theirs = RadiusNeighborsClassifier(0.2, outlier_label=-1).fit(X, y)
     covered = ours.in_support(X_new)
     with pytest.warns(UserWarning, match="Outlier"):
-        probability, labels = theirs.predict_proba(X_new), theirs.predict(X_new)
+        probability = theirs.predict_proba(X_new)
+    with pytest.warns(UserWarning, match="Outlier"):
+        labels = theirs.predict(X_new)
     np.testing.assert_array_equal(covered, labels != -1)
     assert 0 < (~covered).sum() < 200
     np.testing.assert_array_equal(ours.predict(X_new)[covered], labels[covered])
@@ -60,7 +62,8 @@ def test_covered_rows_get_the_answers_of_scikit_learns_radius_neighbors(clouds, 
 
 def test_ties_on_integer_grids_are_ties():
     rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 12, size=(300, 3)).astype(float), rng.integers(0, 3, size=300)
+    X = rng.integers(0, 12, size=(300, 3)).astype(float)
+    y = rng.integers(0, 3, size=300)
     X_new = rng.integers(0, 12, size=(500, 3)).astype(float)
     ours = parzen(radius=5.0).fit(X, y)  # many distances are exactly 5
     theirs = RadiusNeighborsClassifier(5.0).fit(X, y)
@@ -72,7 +75,8 @@ def test_ties_on_integer_grids_are_ties():
 )
 @pytest.mark.parametrize("weighted", [False, True])
 def test_densities_are_scikit_learns(clouds, kernel, name, weighted):
-    X, y = clouds[0][:300], clouds[1][:300]
+    X = clouds[0][:300]
+    y = clouds[1][:300]
     weight = np.random.default_rng(0).uniform(0.1, 2, size=300) if weighted else None
     class_prior = [0.9, 0.1] if weighted else None
     network = parzen(kernel, 0.5, class_prior=class_prior).fit(X, y, weight)
@@ -95,7 +99,8 @@ def test_densities_are_scikit_learns(clouds, kernel, name, weighted):
 
 @pytest.mark.parametrize("kernel", ["hypersphere", "epanechnikov", "gaussian", CUBE])
 def test_rows_beyond_every_kernel_have_no_density_but_a_label(clouds, kernel):
-    X, y = clouds[0][:100], clouds[1][:100]
+    X = clouds[0][:100]
+    y = clouds[1][:100]
     for network in (parzen(kernel, 0.5), reduced_network(4, kernel=kernel, radius=0.5, edit=False)):
         network.fit(X, y)
         far = [[30.0, 0.0], [0.0, -40.0]]
@@ -175,7 +180,8 @@ def test_the_reduced_network_keeps_rows_of_its_own(clouds, reduced):
 
 
 def test_auto_takes_a_size_within_the_tolerance_and_none_that_failed(clouds):
-    X, y = clouds[0][300:600], clouds[1][300:600]
+    X = clouds[0][300:600]
+    y = clouds[1][300:600]
     network = reduced_network("auto", tolerance=0.04, edit=False, random_state=0).fit(X, y)
     errors = dict(network.curve_)
     assert list(errors) == sorted(errors)
@@ -230,7 +236,8 @@ def interrupt_at(monkeypatch, call):
     """Ctrl-C at the given call of the function that computes errors at every radius, from 0."""
     from kernelpool.parzen import fit as parzen
 
-    calls, real = count(), parzen.with_radius
+    calls = count()
+    real = parzen.with_radius
 
     def interrupted(*args):
         if next(calls) == call:
@@ -242,7 +249,8 @@ def interrupt_at(monkeypatch, call):
 
 @pytest.mark.parametrize("call", [2, 3, 5])
 def test_an_interrupted_reduction_keeps_the_best_network_tried(clouds, monkeypatch, call):
-    X, y = clouds[0][:200], clouds[1][:200]
+    X = clouds[0][:200]
+    y = clouds[1][:200]
     network = reduced_network(8, random_state=0)
     interrupt_at(monkeypatch, call)
     with pytest.raises(
@@ -274,7 +282,8 @@ def test_a_reduced_network_is_certified_without_test_rows(clouds, reduced, new_c
 
 
 def test_what_depends_on_more_than_the_kept_rows_is_not_certified_by_compression(clouds):
-    X, y = clouds[0][:300], clouds[1][:300]
+    X = clouds[0][:300]
+    y = clouds[1][:300]
     for options in ({"standardize": True}, {"class_prior": [0.5, 0.5]}):
         network = reduced_network(10, random_state=0, **options).fit(X, y)
         with pytest.raises(KernelpoolError, match="depends on more than its kept rows"):
@@ -316,7 +325,8 @@ class OneClass:
 
 
 def test_bad_rows_are_explained(clouds):
-    X, y = clouds[0][:300], clouds[1][:300]
+    X = clouds[0][:300]
+    y = clouds[1][:300]
     network = parzen()
     with pytest.raises(KernelpoolError, match="y_val must be given with X_val"):
         network.fit(X, y, X_val=X)
@@ -423,7 +433,8 @@ def test_a_fraction_counts_rows_and_classes_get_their_shares():
 
 def test_copies_choose_the_radius_as_weights_do():
     """Votes tie often: rounding must not break ties one way for copies, another for weights."""
-    rng, y = np.random.default_rng(5), np.repeat([0, 1], 100)
+    rng = np.random.default_rng(5)
+    y = np.repeat([0, 1], 100)
     X = rng.normal(size=(200, 2)) + np.outer(y, [1.5, 0])
     for weight in (np.full(200, 2), rng.integers(1, 4, 200)):
         heavy = ParzenClassifier("hypersphere", "loo").fit(X, y, weight.astype(float))

@@ -54,7 +54,9 @@ def test_the_loss_and_the_temperature_are_those_of_a_double_loop(rows, weighted)
     weight = np.random.default_rng(0).integers(1, 4, len(y)) if weighted else np.ones(len(y))
     weight = weight.astype(float)
     if weighted:  # copies are left out with their row
-        X, y, weight = np.vstack([X, X[:9]]), np.append(y, y[:9]), np.append(weight, weight[:9])
+        X = np.vstack([X, X[:9]])
+        y = np.append(y, y[:9])
+        weight = np.append(weight, weight[:9])
     network = ParzenClassifier(standardize=False, random_state=0).fit(X, y, sample_weight=weight)
     codes = np.searchsorted(network.classes_, y)
     votes = naive_log_votes(X, y, weight, network.radius_)
@@ -108,7 +110,8 @@ def test_a_single_row_of_a_class_does_not_set_the_temperature(rows):
 def test_rows_are_left_out_with_their_copies(kernel):
     """Against networks that are trained without the rows at one place."""
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    X = rng.normal(size=(40, 3))
+    y = np.arange(40) % 2
     X[y == 1] += 1
     X[5], X[8] = X[7], X[7]  # three rows at one place, of two classes
     network = ParzenClassifier(kernel, 2.5, standardize=False).fit(X, y)

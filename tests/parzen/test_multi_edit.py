@@ -23,7 +23,9 @@ def clouds():
 
 def five_steps(X, y, classifier, n_splits, n_iter, rng):
     """The paper's steps, written out."""
-    S, quiet, counts = np.arange(len(X)), 0, [len(X)]
+    S = np.arange(len(X))
+    quiet = 0
+    counts = [len(X)]
     while quiet < n_iter:
         parts = np.array_split(rng.permutation(S), n_splits)  # 1. diffusion
         kept = []
@@ -82,7 +84,8 @@ def test_a_class_is_never_edited_away():
 
 def test_frames_stay_frames(clouds):
     X, y = clouds
-    frame, labels = pd.DataFrame(X, columns=["a", "b"]), pd.Series(y, name="class")
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    labels = pd.Series(y, name="class")
     X_kept, y_kept = MultiEdit(random_state=0).fit_resample(frame, labels)
     assert list(X_kept.columns) == ["a", "b"]
     assert y_kept.name == "class"

@@ -72,7 +72,8 @@ def test_kernels_integrate_to_their_volume(kernel, d):
 
 def test_distances_from_products_and_from_differences_agree():
     rng = np.random.default_rng(0)
-    x, center = rng.normal(size=(7, 5)), rng.normal(size=(6, 5))
+    x = rng.normal(size=(7, 5))
+    center = rng.normal(size=(6, 5))
     for narrow in (True, False):
         np.testing.assert_allclose(
             squared_distances(x, center, narrow), cdist(x, center) ** 2, rtol=1e-10, atol=1e-13
@@ -124,7 +125,8 @@ def test_kernel_posteriors_are_shares_of_votes(small):
 def test_all_radii_in_one_pass_cost_what_each_would(kernel):
     """A row is left out with its copies: nothing at its own place votes on it."""
     rng = np.random.default_rng(1)
-    x, y = rng.normal(size=(40, 2)), np.sort(rng.integers(3, size=40))
+    x = rng.normal(size=(40, 2))
+    y = np.sort(rng.integers(3, size=40))
     x[1], x[-1] = x[0], x[5]  # a row that stands twice, in one class and in two
     weight = np.ones(40)
     weight[3], weight[7] = 3, 2
@@ -157,14 +159,16 @@ def reducer(x, kernel="gaussian", radius=0.7, weight=None):
 def criterion_written_out(x, kept, kernel, radius, weight):
     weight = weight / weight.sum()
     height = HEIGHTS[kernel](cdist(x, x) / radius)
-    full, few = height @ weight, height[:, kept].mean(axis=1)
+    full = height @ weight
+    few = height[:, kept].mean(axis=1)
     return weight @ np.log((1 - DEFENSE) * few / full + DEFENSE)
 
 
 @pytest.mark.parametrize("kernel", ["hypersphere", "gaussian"])
 def test_exchanges_end_where_no_single_exchange_helps(kernel):
     rng = np.random.default_rng(3)
-    x, weight = rng.normal(size=(14, 2)), rng.integers(1, 4, size=14).astype(float)
+    x = rng.normal(size=(14, 2))
+    weight = rng.integers(1, 4, size=14).astype(float)
     kept, history = reducer(x, kernel, weight=weight).exchange(
         [0, 1, 2], rng, n_candidates=64, max_sweeps=20, tol=0.0
     )

@@ -7,14 +7,16 @@ from kernelpool import SharedKernelClassifier
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.penalties import Conjugate
 
-D, M = 3, 4
+D = 3
+M = 4
 VARIANCE = np.array([1.0, 1.2, 0.8])
 
 
 def log_prior(family, kernels):
     """By SciPy."""
     dof = D + 2 if family in ("full", "tied") else 3
-    scale, shrinkage = VARIANCE / M ** (2 / D), 0.01
+    scale = VARIANCE / M ** (2 / D)
+    shrinkage = 0.01
     full = naive.matrices(kernels.covariance, family, M, D)
     total = sum(
         multivariate_normal(np.zeros(D), full[j] / shrinkage).logpdf(kernels.mean[j])

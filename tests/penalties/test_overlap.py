@@ -31,7 +31,8 @@ def subkernels(x, y, mean, covariance, mixing, family, prior, weight, table):
     h = responsibilities(x, y, mean, covariance, mixing, family, prior, weight, table)
     posterior = mixing * prior / (mixing * prior).sum(axis=1, keepdims=True)
     mass = h.sum(axis=0)
-    means, covariances = np.zeros((*mass.shape, d)), np.zeros((*mass.shape, d, d))
+    means = np.zeros((*mass.shape, d))
+    covariances = np.zeros((*mass.shape, d, d))
     for j, k in np.ndindex(mass.shape):
         if mass[j, k] == 0:  # P(C_k|j) is zero too: whatever stands here has no weight
             means[j, k], covariances[j, k] = (
@@ -62,7 +63,8 @@ def regularized_sweep(
     h, posterior, sub_mean, _ = subkernels(
         x, y, mean, covariance, mixing, family, prior, weight, table
     )
-    mass, by_kernel = h.sum(axis=0), h.sum(axis=2)
+    mass = h.sum(axis=0)
+    by_kernel = h.sum(axis=2)
     total = mass.sum(axis=1)
     pulled = np.einsum("jk,jkd->jd", mass + alpha / 4 * posterior, sub_mean)
     new_mean = pulled / (total + alpha / 4)[:, None]
@@ -95,7 +97,8 @@ def regularized_sweep(
 def distance_of(name, kernel, sub):
     """Of two Gaussians, each (mean, covariance matrix), in closed form."""
     (m0, s0), (m1, s1) = kernel, sub
-    both, away = (s0 + s1) / 2, m0 - m1
+    both = (s0 + s1) / 2
+    away = m0 - m1
     beta = away @ np.linalg.inv(both) @ away / 8 + 0.5 * np.log(
         np.linalg.det(both) / np.sqrt(np.linalg.det(s0) * np.linalg.det(s1))
     )
@@ -147,7 +150,8 @@ def situation(blobs, owner, case):
     if case == "plain":
         return y, np.ones(len(y)), np.bincount(y) / len(y), np.ones((6, 3))
     rng = np.random.default_rng(0)
-    weight, labels = rng.uniform(0.2, 3, size=len(y)), np.where(rng.random(len(y)) < 0.3, -1, y)
+    weight = rng.uniform(0.2, 3, size=len(y))
+    labels = np.where(rng.random(len(y)) < 0.3, -1, y)
     known = labels >= 0
     prior = np.bincount(labels[known], weight[known]) / weight[known].sum()
     return labels, weight, prior, naive.sharing_weights(owner, 0.6, 3)
@@ -163,7 +167,8 @@ def test_sweeps_equal_the_printed_equations(blobs, given_start, family, alpha, c
     mean, covariance, mixing, owner = given_start
     y, weight, prior, table = situation(blobs, owner, case)
     moment_origin = (family, prior, alpha, weight, table)
-    values, path = [], []
+    values = []
+    path = []
     for _ in range(4):
         path.append((mean, covariance, mixing))
         values.append(
@@ -198,7 +203,9 @@ def test_readings_of_the_step_of_delta(blobs, given_start, family, step):
     """Five sweeps of each other reading of (29), by hand."""
     x, y = blobs
     mean, covariance, mixing, _ = given_start
-    prior, weight, table = np.bincount(y) / len(y), np.ones(len(y)), np.ones((6, 3))
+    prior = np.bincount(y) / len(y)
+    weight = np.ones(len(y))
+    table = np.ones((6, 3))
     rows = ArrayRows(x, y, frame=Frame(np.zeros(3), np.ones(3)))
     params = Params(Kernels(mean, covariance), mixing, prior)
     network = SharedKernel(FAMILIES[family](np.zeros(3)), table, Overlap(12.0, step=step))
@@ -218,7 +225,8 @@ def test_the_means_under_the_full_distance(blobs, given_start, family):
     """
     x, y = blobs
     mean, covariance, mixing, _ = given_start
-    prior, alpha = np.bincount(y) / len(y), 40.0
+    prior = np.bincount(y) / len(y)
+    alpha = 40.0
     plain_table = np.ones((6, 3))
     h, posterior, sub_mean, sub_covariance = subkernels(
         x, y, mean, covariance, mixing, family, prior, np.ones(len(y)), plain_table
@@ -289,7 +297,8 @@ def test_distances_by_quadrature(distance):
     kernel = FAMILIES["diag"](np.zeros(1))
     kernels = Kernels(np.array([[0.0]]), np.array([[1.0]]))
     sub = Subkernels(np.ones((1, 1)), (Kernels(np.array([[1.3]]), np.array([[0.6]])),))
-    p, q = norm(0, 1).pdf, norm(1.3, np.sqrt(0.6)).pdf
+    p = norm(0, 1).pdf
+    q = norm(1.3, np.sqrt(0.6)).pdf
     affinity = quad(lambda t: np.sqrt(p(t) * q(t)), -15, 15)[0]
     expected = {
         "bhattacharyya": -np.log(affinity),
@@ -321,7 +330,8 @@ def test_distances_by_quadrature(distance):
 
 def test_a_class_left_without_kernels_keeps_its_shares():
     """Its shares of this sweep's mass, not those it had before."""
-    mass, before = np.array([[5.0, 1.0], [5.0, 3.0]]), np.array([[0.9, 0.1], [0.1, 0.9]])
+    mass = np.array([[5.0, 1.0], [5.0, 3.0]])
+    before = np.array([[0.9, 0.1], [0.1, 0.9]])
     sub = Subkernels(
         np.full((2, 2), 0.5), tuple(Kernels(np.full((2, 1), m), np.ones(2)) for m in (0.0, 9.0))
     )

@@ -95,7 +95,8 @@ def test_other_class_priors_need_no_training(pool, clouds):
 @pytest.fixture(scope="module")
 def table():
     """Numbers, categories and missing cells; and a default pool over them."""
-    rng, n = np.random.default_rng(0), 240
+    rng = np.random.default_rng(0)
+    n = 240
     frame = pd.DataFrame(
         {
             "age": rng.normal(50, 12, n),
@@ -181,7 +182,8 @@ def test_a_pool_of_members_without_skill_has_one():
             return np.where(right[:, None], [[0.999, 0.001]], [[0.001, 0.999]])
 
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    x = rng.normal(size=(60, 2))
+    y = np.arange(60) % 2
     model = PooledClassifier(
         [("coin", Coin())], pooling="log_linear", n_folds=2, random_state=0
     ).fit(x, y)
@@ -235,12 +237,11 @@ def test_copies_and_weights_of_rows_are_no_evidence():
     together.
     """
     rng = np.random.default_rng(5)
-    X, y = (
-        rng.normal(size=(200, 2)) + 1.5 * np.eye(2)[[0] * 100 + [1] * 100],
-        np.repeat([0, 1], 100),
-    )
+    X = rng.normal(size=(200, 2)) + 1.5 * np.eye(2)[[0] * 100 + [1] * 100]
+    y = np.repeat([0, 1], 100)
     X_test = rng.normal(size=(2000, 2)) + 1.5 * np.eye(2)[[0] * 1000 + [1] * 1000]
-    y_test, weight = np.repeat([0, 1], 1000), rng.integers(1, 4, 200)
+    y_test = np.repeat([0, 1], 1000)
+    weight = rng.integers(1, 4, 200)
     pool = PooledClassifier("fast", random_state=0)
     once = log_loss(y_test, pool.fit(X, y).predict_proba(X_test))
     twice = pool.fit(np.repeat(X, 2, axis=0), np.repeat(y, 2)).predict_proba(X_test)

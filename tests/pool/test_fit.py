@@ -83,7 +83,8 @@ def test_weights_and_validation_rows_reach_the_members():
 def test_views_reach_predictions():
     x = np.exp(X)
     fit = fitted(("nb", GaussianNB(), "warped"), x=x, n_jobs=2)
-    networks, z = fit.networks["nb"], fit.views["warped"].transform(x)
+    networks = fit.networks["nb"]
+    z = fit.views["warped"].transform(x)
     found = log_probas(networks, fit.views, fit.columns, x, None, x)
     for network, log_proba in zip(networks, found, strict=True):
         expected = network.estimator.predict_log_proba(z)
@@ -94,7 +95,8 @@ def test_missing_cells_are_imputed_for_networks_of_complete_numbers():
     x = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
     mixture = imputation_mixture(x, None, Columns.numbers(4))
     fit = fitted(("l", LogisticRegression(), "scaled"), x=x, imputation=mixture)
-    out, network = FOLD == 0, fit.networks["l"][0]
+    out = FOLD == 0
+    network = fit.networks["l"][0]
     draws = [fit.views["scaled"].transform(z) for z in imputations(mixture, x[out])]
     expected = np.mean([network.estimator.predict_proba(z) for z in draws], axis=0)
     np.testing.assert_allclose(np.exp(fit.held_out["l"][out]), expected, atol=1e-9)
@@ -150,7 +152,8 @@ def small_samples(monkeypatch):
 
 
 def test_of_many_rows_a_sample_selects(small_samples):
-    numbers, one = Columns.numbers(4), np.ones(240)
+    numbers = Columns.numbers(4)
+    one = np.ones(240)
     whole = PoolFit(X, CODES, one, FOLD, columns=numbers, table=X, kind="log_linear")
     candidates = [
         Candidate("nb", GaussianNB(), "table"),

@@ -44,10 +44,8 @@ def test_tempered_loss_does_not_depend_on_how_sure_a_network_is(sharpness):
 
 def test_standard_error_is_that_of_the_paired_difference():
     logits, code = drawn(500)
-    a, b = (
-        held_out_loss(logits, code, np.ones(500)),
-        held_out_loss(logits + logits**2, code, np.ones(500)),
-    )
+    a = held_out_loss(logits, code, np.ones(500))
+    b = held_out_loss(logits + logits**2, code, np.ones(500))
     behind, error = b.behind(a)
     assert behind == pytest.approx(b.tempered.mean() - a.tempered.mean())
     assert error == pytest.approx(sem(b.tempered - a.tempered, ddof=0))
@@ -103,7 +101,8 @@ def test_every_row_either_trains_or_is_held_out(dtype, covariance_type, monkeypa
         0.8 * 500, rel=0.2
     )  # one in five has no class, and always trains
     assert part.n_rows + len(out.code) == len(y)
-    whole, training = MixtureTraining(data, settings), MixtureTraining(part, settings)
+    whole = MixtureTraining(data, settings)
+    training = MixtureTraining(part, settings)
     x = whole.frame.inside(out.x)
     held = np.concatenate([[out.weight.sum()], out.weight @ x, [out.weight @ out.code]])
     np.testing.assert_allclose(

@@ -13,7 +13,8 @@ from kernelpool.pool.fit import stacked
 @pytest.mark.parametrize("seed", range(4))
 def test_the_weights_are_the_maximum(seed):
     rng = np.random.default_rng(seed)
-    log_density, weight = rng.normal(size=(4, 200)) * 2, rng.exponential(size=200)
+    log_density = rng.normal(size=(4, 200)) * 2
+    weight = rng.exponential(size=200)
 
     def loss(free):
         share = softmax(free)

@@ -79,7 +79,8 @@ def test_validation_rows_choose_and_training_rows_train(rows):
 def test_validation_rows_do_not_select_their_own_predictions():
     """For random labels no prediction has a mean loss below log 2."""
     rng = np.random.default_rng(0)
-    selected, held_out = [], []
+    selected = []
+    held_out = []
     for seed in range(30):
         train, other = (
             (rng.normal(size=(n, 4)), rng.integers(0, 2, n), np.ones(n)) for n in (60, 40)

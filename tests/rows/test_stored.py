@@ -82,7 +82,8 @@ def one_frame(x, y, folder):
 
 FILES = [parquet_file, parquet_folder, partitioned, csv_file, arrow_file, dataset]
 SOURCES = [*FILES, array_batches, generator, frames, one_frame]
-IN_ANOTHER_ORDER, READ_ONCE = (partitioned,), (generator, one_frame)
+IN_ANOTHER_ORDER = (partitioned,)
+READ_ONCE = (generator, one_frame)
 MODEL = SharedKernelClassifier()
 
 
@@ -226,7 +227,8 @@ def test_refusals(module_blobs, tmp_path):
 def test_a_store_holds_what_it_was_given_and_leaves_no_file(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     x = np.arange(360.0, dtype=np.float32).reshape(120, 3)
-    codes, weight = np.arange(120) % 4 - 1, np.linspace(0, 1, 120, dtype=np.float32)
+    codes = np.arange(120) % 4 - 1
+    weight = np.linspace(0, 1, 120, dtype=np.float32)
     store = Store(3, np.float32, weighted=True)
     store.add(x[:70], codes[:70], weight[:70])
     store.add(np.asfortranarray(x[70:]), codes[70:], weight[70:])

@@ -65,7 +65,8 @@ def _followed(
 
 def _n_right(block: Block, function: Callable[..., Array], *params: Any) -> np.ndarray:
     """Weight of the rows whose code is answered, and of all that have one, (2,)."""
-    codes, answer = np.asarray(block.y), np.asarray(function(block, *params))
+    codes = np.asarray(block.y)
+    answer = np.asarray(function(block, *params))
     weight = np.where(
         codes == -1, 0.0, 1.0 if block.weight is None else np.asarray(block.weight, np.float64)
     )

@@ -94,7 +94,8 @@ class FitMonitor:
     ) -> None:
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self._task_kwargs = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
-        self._estimator, self._attributes = estimator, attributes
+        self._estimator = estimator
+        self._attributes = attributes
         self._context: Any = None
         """Of scikit-learn's callbacks."""
 
@@ -112,7 +113,9 @@ class FitMonitor:
         fitted attributes that are known already. Objectives are those in a frame of volume
         `log_volume`.
         """
-        self._parameters, self._constants, self._log_volume = parameters, constants, log_volume
+        self._parameters = parameters
+        self._constants = constants
+        self._log_volume = log_volume
         self._n_starts = n_starts
         new_context = getattr(self._estimator, "_init_callback_context", None)
         if new_context is not None:
@@ -140,7 +143,9 @@ class FitMonitor:
         context.call_on_fit_task_end(**self._task_kwargs)
 
     def _sweep(self, index: int, context: Any, fit: Fit[Any]) -> bool:
-        estimator, objective, stop = self._estimator, fit.objective - self._log_volume, False
+        estimator = self._estimator
+        objective = fit.objective - self._log_volume
+        stop = False
         if estimator is None:
             return False
         title = f"{type(estimator).__name__} {index + 1}/{self._n_starts}"

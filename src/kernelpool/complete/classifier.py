@@ -77,7 +77,8 @@ class TabularClassifier(ProbabilityClassifier):
         """
         data = training_data(self, X, y, sample_weight, unlabeled=unlabeled, in_memory=True)
         rows: Any = data.rows
-        x, imputer = rows.x, None
+        x = rows.x
+        imputer = None
         wild = np.isfinite(data.reach)
         if wild.any():
             reach = (data.reach * np.sqrt(data.variance))[wild]
@@ -135,7 +136,8 @@ class TabularClassifier(ProbabilityClassifier):
 
         With `log`, answers are logarithms, and the mean is that of what they are logarithms of.
         """
-        columns, imputer = self._fitted.columns, self._fitted.imputer
+        columns = self._fitted.columns
+        imputer = self._fitted.imputer
         self._check_imputes(x, imputer)
         incomplete = np.isnan(x).any(axis=1)
         if not incomplete.any():

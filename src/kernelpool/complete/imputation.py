@@ -53,7 +53,8 @@ def imputation_mixture(
     x: np.ndarray, weight: np.ndarray | None, columns: Columns, seed: int = 0
 ) -> ImputationMixture:
     """A small mixture of encoded rows, whose cells may be missing; it takes no labels."""
-    sample, one = as_rows(x, np.zeros(len(x), int), weight), np.arange(1)
+    sample = as_rows(x, np.zeros(len(x), int), weight)
+    one = np.arange(1)
     if len(x) > MOST_ROWS:
         ((chosen, weights),) = sample_rows(sample, 1, seed, MOST_ROWS)
         sample = as_rows(chosen, np.zeros(len(chosen), int), weights)
@@ -101,7 +102,8 @@ def imputed(mixture: ImputationMixture, x: np.ndarray) -> np.ndarray:
     incomplete = np.isnan(x).any(axis=1)
     if not incomplete.any():
         return x
-    some, out = x[incomplete], x.copy()
+    some = x[incomplete]
+    out = x.copy()
     _, _, frame = mixture.in_frame(mixture.levels)
     key = content_key(frame.inside(some), 0)[:, None] * 2.0**20
     uniform = np.column_stack([content_key(key, i) for i in range(1 + x.shape[1])])

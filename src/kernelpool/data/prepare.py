@@ -258,11 +258,13 @@ def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]
     fitted = estimator.__sklearn_is_fitted__()
     if lives_elsewhere(X):
         check_elsewhere(X)
-        columns, x = estimator.columns_ if fitted else Columns.numbers(X.shape[1]), X
+        columns = estimator.columns_ if fitted else Columns.numbers(X.shape[1])
+        x = X
         if fitted:
             _check_n_features(estimator, X, reset=False)
     elif fitted:
-        columns, x = estimator.columns_, encoded_rows(estimator, X)
+        columns = estimator.columns_
+        x = encoded_rows(estimator, X)
     else:
         columns, x = learned_rows(estimator, X)
     if any(columns.levels) or has_missing(x):
@@ -440,7 +442,9 @@ def read(
 
     With `columns`, those of a fitted estimator, columns are matched by name and encoded by them.
     """
-    store, learned, labels = None, columns, _Values()
+    store = None
+    learned = columns
+    labels = _Values()
     categories: list[_Values | None] = []
     names = None if columns is None else columns.names
     for table, target, weight in batches(X, y, sample_weight, names=names):
@@ -449,7 +453,8 @@ def read(
         if not len(x):
             continue
         if store is None:
-            learned, store = found, Store(x.shape[1], x.dtype, weighted=weight is not None)
+            learned = found
+            store = Store(x.shape[1], x.dtype, weighted=weight is not None)
             categories = [None if values is None else _Values() for values in found.categories]
         if x.shape[1] != store.n_features:
             raise ValueError(
@@ -666,7 +671,9 @@ class Survey(Sums):
 
 def survey(block: Block, about: Any, n_classes: int) -> Survey:
     """`Survey` of one block."""
-    xp, codes, missing = namespace(block.x), to_numpy(block.y), block.missing
+    xp = namespace(block.x)
+    codes = to_numpy(block.y)
+    missing = block.missing
     with np.errstate(over="ignore", invalid="ignore"):  # found in the sums
         away = as_float64(block.x - about)
         weight = xp.ones_like(away[:, 0]) if block.weight is None else as_float64(block.weight)
@@ -706,7 +713,8 @@ def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) ->
         about = rows.total(survey, origin, len(classes))
         shift = about.first / weight
         variance = about.second / weight - shift**2
-    mean, variance = origin + shift, np.where(variance > 0, variance, 0.0)
+    mean = origin + shift
+    variance = np.where(variance > 0, variance, 0.0)
     _check_range(rows, about.second, mean, variance)
     reach = np.full(len(mean), np.inf)
     with np.errstate(over="ignore"):
@@ -799,7 +807,8 @@ def merge_duplicates(rows: Labeled) -> tuple[Labeled, np.ndarray]:
     """
     x, codes, weight = rows
     order = np.lexsort((*x.T, codes))
-    x, codes = x[order], codes[order]
+    x = x[order]
+    codes = codes[order]
     first = np.append(True, (codes[1:] != codes[:-1]) | (x[1:] != x[:-1]).any(axis=1))
     weight = np.bincount(np.cumsum(first) - 1, weight[order])
     return (x[first], codes[first], weight), order[first]
@@ -835,7 +844,8 @@ def _without_outliers(
     shift = (share * away).sum(axis=0)
     of_others = (share * (away - shift) ** 2).sum(axis=0)
     far = (high[0] > low[0]) & (variance[heavy] > FAR**2 * of_others)
-    mean, variance = mean.copy(), variance.copy()
+    mean = mean.copy()
+    variance = variance.copy()
     mean[heavy] = np.where(far, low[0] + shift, mean[heavy])
     variance[heavy] = np.where(far, of_others, variance[heavy])
     return mean, variance
@@ -845,7 +855,8 @@ def _farthest_class(drawn: Sample, mean: np.ndarray, variance: np.ndarray) -> np
     """Deviations from the mean within which lie `REACH` deviations about the medians of all classes,
     (d,): common ones or, where they are larger, those of the class by its quartiles.
     """
-    unit, farthest = np.sqrt(np.where(variance > 0, variance, 1.0)), np.zeros(len(mean))
+    unit = np.sqrt(np.where(variance > 0, variance, 1.0))
+    farthest = np.zeros(len(mean))
     for of_class in (drawn.code == code for code in np.unique(drawn.code)):
         quartiles = weighted_quantiles(drawn.x[of_class], drawn.weight[of_class], QUARTILES)
         low, median, high = ((q[0] - mean) / unit for q in quartiles)

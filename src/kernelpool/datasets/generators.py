@@ -66,7 +66,8 @@ def draw(parts: Sequence[Part], n_samples: int, random_state: Any) -> tuple[np.n
     rows = split(
         n_samples, [sum(part.share for part in own) for own in by_class], at_least=len(parts)
     )
-    X, y = [], []
+    X = []
+    y = []
     for own, n_class in zip(by_class, rows, strict=True):
         for part, n in zip(own, split(n_class, [part.share for part in own]), strict=True):
             X.append(part.draw(n, rng))
@@ -252,7 +253,8 @@ def make_two_regions(
     """
     if not 0 <= minority <= 0.5:
         raise KernelpoolError(f"minority must lie in [0, 0.5]; got {minority}.")
-    here, there = (0.0, 0.0), (distance, 0.0)
+    here = (0.0, 0.0)
+    there = (distance, 0.0)
     parts = [
         Part(0, (1 - minority) / 2, here, (1, 1)),
         Part(0, minority / 2, there, (1, 1)),
@@ -396,10 +398,8 @@ def make_ring(n_samples: int = 400, random_state: Any = None) -> tuple[np.ndarra
     rng = check_random_state(random_state)
     n_disc, n_ring = split(n_samples, (0.5, 0.5), at_least=2)
     disc = rng.normal(size=(n_disc, 2))
-    distance, angle = (
-        rng.normal(RING_RADIUS, RING_DEVIATION, size=n_ring),
-        rng.uniform(0, 2 * np.pi, size=n_ring),
-    )
+    distance = rng.normal(RING_RADIUS, RING_DEVIATION, size=n_ring)
+    angle = rng.uniform(0, 2 * np.pi, size=n_ring)
     ring = distance[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     return shuffled(np.concatenate([disc, ring]), np.repeat([0, 1], [n_disc, n_ring]), rng)
 

@@ -79,10 +79,12 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
         """
         if self._is_prefit():
             values = _predictions(self.estimator, X, density)
-            models, fold = [self.estimator], np.zeros(len(y), int)
+            models = [self.estimator]
+            fold = np.zeros(len(y), int)
         elif self._fits_once:
             pool = clone(self.estimator).fit(X, y, **routed.fit)
-            models, values = [pool], _predictions_of_pool(pool, density)
+            models = [pool]
+            values = _predictions_of_pool(pool, density)
             fold = np.where(np.isfinite(values).all(axis=1), 0, -1)
         else:
             models, fold, values = self._cross_fitted(X, y, weight, routed, density)
@@ -102,8 +104,7 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
             if len(unseen):
                 raise KernelpoolError(
                     f"Every class needs rows in training; those of class {unseen.tolist()[0]!r} "
-                    f"are "
-                    "all held out at once. Pass another cv, or drop the class."
+                    "are all held out at once. Pass another cv, or drop the class."
                 )
             fit_params = _check_method_params(X, routed.fit, indices=train[2])
             model = clone(self.estimator).fit(*train[:2], **fit_params)
@@ -147,8 +148,7 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
             elif not self._is_prefit() and not isinstance(self.estimator, FrozenEstimator):
                 warn(
                     f"{type(self.estimator).__name__}.fit takes no sample_weight: the weights "
-                    f"count "
-                    "for held-out rows alone.",
+                    "count for held-out rows alone.",
                     UserWarning,
                 )
         return Bunch(fit=given, split={})
@@ -166,8 +166,10 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
         return router
 
     def __sklearn_tags__(self) -> Any:
-        tags, wrapped = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.input_tags, tags.classifier_tags = wrapped.input_tags, wrapped.classifier_tags
+        tags = super().__sklearn_tags__()
+        wrapped = get_tags(self.estimator)
+        tags.input_tags = wrapped.input_tags
+        tags.classifier_tags = wrapped.classifier_tags
         return tags
 
 

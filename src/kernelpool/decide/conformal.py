@@ -230,8 +230,10 @@ class ConformalClassifier(MetaClassifier):
         folds: np.ndarray,
         weights: np.ndarray,
     ) -> None:
-        self.estimators_, self.calibration_weights_ = models, weights
-        self.calibration_codes_, self.calibration_folds_ = codes, folds
+        self.estimators_ = models
+        self.calibration_weights_ = weights
+        self.calibration_codes_ = codes
+        self.calibration_folds_ = folds
         self.calibration_probability_ = probability
         self.calibration_density_ = np.full(len(codes), np.nan) if density is None else density
         self._warn_if_too_few()
@@ -249,9 +251,8 @@ class ConformalClassifier(MetaClassifier):
             )
             warn(
                 f"error={self.error} needs {int(np.ceil(1 / self.error)) - 1} calibration rows; "
-                f"{which} {fewest:.0f}, so that "
-                f"{'it is' if self.per_class else 'every class is'} in every set. Raise error, or "
-                f"pass more rows.",
+                f"{which} {fewest:.0f}, so that {'it is' if self.per_class else 'every class is'} "
+                "in every set. Raise error, or pass more rows.",
                 UserWarning,
             )
 
@@ -311,7 +312,8 @@ class ConformalClassifier(MetaClassifier):
         out = np.empty(score.shape)
         for k, column in enumerate(np.where(np.isnan(score), -np.inf, score).T):
             counted = chosen & ((self.calibration_codes_ == k) | (not self.per_class))
-            level, weight = calibration[counted], self.calibration_weights_[counted]
+            level = calibration[counted]
+            weight = self.calibration_weights_[counted]
             order = np.argsort(level, kind="stable")
             up_to = np.concatenate([[0.0], np.cumsum(weight[order])])
             out[:, k] = up_to[np.searchsorted(level[order], column, side="right")]
@@ -372,7 +374,8 @@ class ConformalClassifier(MetaClassifier):
         return np.asarray(self.classes_[likely])
 
     def _describe(self) -> Description:
-        inside, n_models = describe(self.estimators_[0]), len(self.estimators_)
+        inside = describe(self.estimators_[0])
+        n_models = len(self.estimators_)
         several = f"The first of {n_models}: " if n_models > 1 else ""
         within = "within each class" if self.per_class else "over all rows"
         return Description(

@@ -272,8 +272,11 @@ class RejectClassifier(MetaClassifier):
             density = None if novelty is None else "score_samples"
             models, fold, proba, scores = self._held_out(X, y, weight, routed, density)
             estimator = models[0] if self._fits_once else None
-            held, classes = fold >= 0, models[0].classes_
-            y_held, weight, proba = y[held], weight[held], proba[held]
+            held = fold >= 0
+            classes = models[0].classes_
+            y_held = y[held]
+            weight = weight[held]
+            proba = proba[held]
             score = scores[held, 0] if scores.shape[1] else np.full(len(y_held), np.inf)
             if by_score:
                 has_density = scores.shape[1] > 0  # a pool may have come out without
@@ -492,8 +495,10 @@ class RejectClassifier(MetaClassifier):
         decision = self.decide(X)
         y = column_or_1d(to_numpy(y) if hasattr(y, "__dlpack__") else y)
         ambiguity = ambiguity_of(to_numpy(self.estimator_.predict_proba(X)))
-        wrong, weight = to_numpy(self.estimator_.predict(X)) != y, given_weights(y, sample_weight)
-        novel, accepted = decision == Decision.NOVEL, decision == Decision.ACCEPTED
+        wrong = to_numpy(self.estimator_.predict(X)) != y
+        weight = given_weights(y, sample_weight)
+        novel = decision == Decision.NOVEL
+        accepted = decision == Decision.ACCEPTED
         return ambiguity, wrong, weight, novel, accepted
 
     # -- predictions of the wrapped classifier -----------------------------------------------------
@@ -526,7 +531,8 @@ def _refusal_label(name: str, given: Any, below: int, word: str, classes: np.nda
     """The label that is given; or, where classes are numbers, so far `below` all of them, else
     `word`.
     """
-    numbers, taken = classes.dtype.kind in "biuf", classes.tolist()
+    numbers = classes.dtype.kind in "biuf"
+    taken = classes.tolist()
     if given is not None and isinstance(given, str) == numbers:
         wanted = "a number" if numbers else "a string"
         raise KernelpoolError(f"{name} must be {wanted}, as the classes are; got {given!r}.")
@@ -560,10 +566,8 @@ def novelty_threshold(rate: float, score: np.ndarray, weight: np.ndarray) -> flo
     if no_density > rate:
         warn(
             f"{100 * no_density:.1f} % of the held-out rows have no density at all and count as "
-            f"novel, "
-            f"more than novelty={rate}. Use wider kernels, or kernels that reach everywhere, such "
-            f"as "
-            "kernel='gaussian'.",
+            f"novel, more than novelty={rate}. Use wider kernels, or kernels that reach "
+            "everywhere, such as kernel='gaussian'.",
             UserWarning,
         )
     return max(-_rate_threshold("novelty", -score, weight, rate), NOTHING_BELOW)
@@ -604,7 +608,8 @@ def ambiguity_threshold(
     if rule == "rate":
         return min(_rate_threshold("ambiguity", ambiguity, weight, value), REFUSE_NONE)
     level, accepted, errors = accepted_up_to(ambiguity, wrong, weight)
-    accepted, errors = np.append(0.0, accepted), np.append(0.0, errors)
+    accepted = np.append(0.0, accepted)
+    errors = np.append(0.0, errors)
     if rule == "cost":
         cost = (weight.sum() - accepted) * value + errors
         n_levels = len(level) - int(np.argmin(cost[::-1]))

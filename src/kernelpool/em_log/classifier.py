@@ -174,7 +174,8 @@ class EMLogEstimator(Estimator):
         return self
 
     def _describe(self) -> Description:
-        share, classifier = self.mixing_, isinstance(self, EMLogClassifier)
+        share = self.mixing_
+        classifier = isinstance(self, EMLogClassifier)
         n = plural(len(share), f"{gaussians_text(self)} Gaussian kernel")
         task = f"for {classes_text(self)}" if classifier else "for real outputs"
         layer = "logistic" if classifier and self.readout != "least_squares" else "linear"
@@ -573,7 +574,8 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
         std : ndarray of the same shape
             Only where `return_std`.
         """
-        x, fitted = self._checked(X), self._fitted
+        x = self._checked(X)
+        fitted = self._fitted
         mean = fitted.outputs(x)
         mean = mean[:, 0] if fitted.single_output else mean
         if not return_std:

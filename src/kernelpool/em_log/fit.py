@@ -55,7 +55,8 @@ class EMLogNetwork:
 
     def activations(self, x: np.ndarray) -> np.ndarray:
         """Columns of the readout without the bias, (n, M)."""
-        mixing, one = self.mixing[:, None], np.ones(1)
+        mixing = self.mixing[:, None]
+        one = np.ones(1)
         arrays = self.covariance_type, self.means, self.covariances, mixing, one, None
         kernel, kernels, frame = ClassDensities(*arrays).in_frame((0,) * self.means.shape[1])
         params = Params(kernels, mixing, one)

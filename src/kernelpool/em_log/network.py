@@ -53,7 +53,9 @@ class Hidden:
     """Turns rows into the columns of the output layer."""
 
     def __init__(self, kernel: Kernel, activation: str, temperature: float = 1.0) -> None:
-        self.kernel, self.activation, self.temperature = kernel, activation, temperature
+        self.kernel = kernel
+        self.activation = activation
+        self.temperature = temperature
 
     def log_activation(self, rows: ArrayRows, params: Params) -> np.ndarray:
         """log p(x|j), or log P(j|x), (n, M), at the temperature: kernels wider by its square
@@ -119,8 +121,11 @@ class EMLog:
         link: bool,
         once: bool,
     ) -> None:
-        self.mixture, self.hidden, self.output = mixture, hidden, output
-        self.link, self.once = link, once
+        self.mixture = mixture
+        self.hidden = hidden
+        self.output = output
+        self.link = link
+        self.once = once
 
     def sweep(
         self, rows: ArrayRows, params: Params, before: RBFParams | None
@@ -150,7 +155,8 @@ class EMLog:
         """Step 1f: mixing weights from the output layer, |beta_j| / sum |beta|, in the units of the
         activation.
         """
-        params, weight = network.hidden, network.readout.weight[:-1]
+        params = network.hidden
+        weight = network.readout.weight[:-1]
         if weight.shape[1] > 1 and self.output.centered:
             weight = np.hstack([np.zeros_like(weight[:, :1]), weight])
             weight = weight - weight.mean(axis=1, keepdims=True)
@@ -199,7 +205,10 @@ def train(
     """Sweep until the loss of rows left out has not fallen for `patience` sweeps; with None,
     `max_iter` sweeps in any case.
     """
-    params, network, run, before = start, None, None, -np.inf
+    params = start
+    network = None
+    run = None
+    before = -np.inf
     try:
         while run is None or (run.n_sweeps < max_iter and run.outcome == "max_iter"):
             params, network, log_likelihood = em_log.sweep(rows, params, network)

@@ -104,7 +104,10 @@ class Logistic:
         *,
         bound: bool = False,
     ) -> None:
-        self.target, self.count, self.strength, self.bound = target, count, strength, bound
+        self.target = target
+        self.count = count
+        self.strength = strength
+        self.bound = bound
         n_outputs = target.shape[1]
         self.metric = 2 * (np.eye(n_outputs) - 1 / (n_outputs + 1))
         """2 (delta_kl - 1/K), (o, o)."""
@@ -212,14 +215,16 @@ class Logistic:
 
     def _tuned(self, design: np.ndarray, center: Readout) -> Readout:
         """Downhill from one strength to the next."""
-        least, begun = self.score(design, center), center
+        least = self.score(design, center)
+        begun = center
         for factor in (STEP, 1 / STEP):
             while WEAKEST <= center.strength * factor <= STRONGEST:
                 trial = self._damped(design, center.weight, center.strength * factor)
                 loss = self.score(design, trial)
                 if not loss < least - 1e-9:
                     break
-                center, least = trial, loss
+                center = trial
+                least = loss
             if center is not begun:
                 break
         return center
@@ -249,7 +254,9 @@ class LeastSquares:
     centered = False
 
     def __init__(self, target: np.ndarray, count: np.ndarray, strength: float | str = 0.0) -> None:
-        self.target, self.count, self.strength = target, count, strength
+        self.target = target
+        self.count = count
+        self.strength = strength
 
     def solve(self, design: np.ndarray, before: Readout | None = None) -> Readout:
         """The best output layer for `design`; what was there before plays no part."""
@@ -298,8 +305,10 @@ class _Axes:
     def __init__(self, design: np.ndarray, target: np.ndarray, count: np.ndarray) -> None:
         self.count, self.total = count, count.sum()
         share = count / self.total
-        self.mean, self.target_mean = share @ design[:, :-1], share @ target
-        away, self.target = design[:, :-1] - self.mean, target - self.target_mean
+        self.mean = share @ design[:, :-1]
+        self.target_mean = share @ target
+        away = design[:, :-1] - self.mean
+        self.target = target - self.target_mean
         value, self.vector = np.linalg.eigh((away.T * count) @ away)
         self.value = np.maximum(value, 0.0)
         """Sum of squares along each axis, (M,)."""

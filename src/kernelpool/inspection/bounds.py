@@ -224,11 +224,13 @@ def certified_error(
 
     def excess(log_error: float) -> float:
         """Falls in the error; zero where as many rows are needed as there are."""
-        error, kernels = math.exp(log_error), {"n_kernels": n_kernels, "n_kept": n_kept}
+        error = math.exp(log_error)
+        kernels = {"n_kernels": n_kernels, "n_kept": n_kept}
         needed = test_size(**kernels, error=error, alpha=alpha, slack=slack, radius=radius)
         return math.log(needed / n_rows)
 
-    low, high = math.log(1e-100), math.log(1 - 1e-16)
+    low = math.log(1e-100)
+    high = math.log(1 - 1e-16)
     # a network with a greater error than both would have had to do better on the test rows than the
     # bound allows
     found = test_error / (1 - slack) if slack < 1 else float(test_error > 0)
@@ -364,9 +366,11 @@ def binomial_interval(
     low, high : ndarray
         From 0 where none is counted, and to 1 where all are.
     """
-    k, n = np.asarray(n_errors, dtype=np.float64), np.asarray(n_rows, dtype=np.float64)
+    k = np.asarray(n_errors, dtype=np.float64)
+    n = np.asarray(n_rows, dtype=np.float64)
     with np.errstate(invalid="ignore"):
-        low, high = beta.ppf(alpha / 2, k, n - k + 1), beta.isf(alpha / 2, k + 1, n - k)
+        low = beta.ppf(alpha / 2, k, n - k + 1)
+        high = beta.isf(alpha / 2, k + 1, n - k)
     return np.where(k > 0, low, 0.0), np.where(k < n, high, 1.0)
 
 
@@ -542,7 +546,8 @@ def certify(
     40 kernels; with 95 % confidence at most 12.4 % of new rows are misclassified.
     """
     wrong, labels = _wrong(classifier, X_test, y_test)
-    n_errors, n_rows = int(wrong.sum()), len(wrong)
+    n_errors = int(wrong.sum())
+    n_rows = len(wrong)
     error = binomial_upper(n_errors, n_rows, alpha, n_tried=n_tried)
     pool = describe(innermost(classifier)).pool
     n_kernels = None if pool is None else len(pool)
@@ -593,7 +598,8 @@ def certify_by_compression(classifier: Any, X: Any, y: Any, alpha: float = 0.05)
         )
     others = np.ones(len(wrong), bool)
     others[network.kept_indices_] = False
-    n_errors, n_kept = int(wrong[others].sum()), int((~others).sum())
+    n_errors = int(wrong[others].sum())
+    n_kept = int((~others).sum())
     error = compression_bound(
         n_rows=len(wrong),
         n_kept=n_kept,

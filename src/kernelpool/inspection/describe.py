@@ -131,7 +131,8 @@ def gaussian_shapes(estimator: Any) -> dict[str, Any]:
 def shared_pool(estimator: Any) -> Pool:
     """Gaussian kernels with mixing weights of every class, (M, K)."""
     joint = estimator.mixing_ * estimator.class_prior_
-    share, total = joint.sum(axis=1), joint.sum(axis=1, keepdims=True)
+    share = joint.sum(axis=1)
+    total = joint.sum(axis=1, keepdims=True)
     even = 1 / joint.shape[1]  # where a kernel has no weight in any class
     posterior = np.where(total > 0, joint / np.where(total > 0, total, 1), even)
     shapes = gaussian_shapes(estimator)
@@ -311,7 +312,8 @@ class Inside:
 
     def _place_features(self) -> None:
         """Names of the features of the model, and the way back to the units of the input."""
-        names, made = self.names, False
+        names = self.names
+        made = False
         scale: Any = 1.0
         offset: Any = 0.0
         for step in self.steps:
@@ -320,12 +322,18 @@ class Inside:
                 offset = offset + scale * (0.0 if to is None else to)
                 scale = scale * (1.0 if by is None else by)
             else:
-                names, made, scale, offset = _names_after(step, names), True, 1.0, 0.0
+                names = _names_after(step, names)
+                made = True
+                scale = 1.0
+                offset = 0.0
         n_features = getattr(self.model, "n_features_in_", len(names))
         if len(names) != n_features:  # a transformer that does not name what it makes
-            names, made = [f"feature {i}" for i in range(n_features)], True
-            scale, offset = 1.0, 0.0
-        self.features, self.made = list(names), made
+            names = [f"feature {i}" for i in range(n_features)]
+            made = True
+            scale = 1.0
+            offset = 0.0
+        self.features = list(names)
+        self.made = made
         self.scale, self.offset = (np.broadcast_to(v, n_features) for v in (scale, offset))
 
     @property
@@ -375,7 +383,8 @@ class Inside:
 
         Their classes are the probabilities at their means, where the model has no others.
         """
-        pool, scale = describe(self.model).pool, self.scale
+        pool = describe(self.model).pool
+        scale = self.scale
         if pool is None or pool.mean is None or pool.mean.shape[1] != len(scale):
             return None
         mean = pool.mean * scale + self.offset
@@ -489,7 +498,10 @@ def is_fitted_estimator(estimator: Any) -> bool:
 # -- notebooks -------------------------------------------------------------------------------------
 
 MINUS = "\N{MINUS SIGN}"
-MOST_ROWS, MOST_FEATURES, MOST_CLASSES, LONGEST = 10, 4, 2, 40
+MOST_ROWS = 10
+MOST_FEATURES = 4
+MOST_CLASSES = 2
+LONGEST = 40
 
 
 class NotebookMixin:
@@ -534,7 +546,8 @@ def _table(pool: Pool, inside: Inside, classes: Any) -> str:
     if pool.class_posterior is not None and len(classes):
         columns["classes"] = [_class_shares(pool.class_posterior[j], classes) for j in order]
     left = {f"{pool.word}s": len(pool) - len(order)}
-    heads, cells = list(columns), list(columns.values())
+    heads = list(columns)
+    cells = list(columns.values())
     if inside.pool is not None:
         left["features"] = max(0, len(inside.features) - MOST_FEATURES)
         for i, name in enumerate(inside.features[:MOST_FEATURES]):
@@ -555,7 +568,8 @@ def _feature_text(inside: Inside, j: int, i: int) -> str:
     if inside.categories[i] is not None:
         code, share = inside.category(j, i)
         return f"{text_of(inside.categories[i][code], LONGEST)} {percent(share, 0)}"
-    mean, deviation = inside.pool.mean[j, i], inside.pool.variance[j, i] ** 0.5
+    mean = inside.pool.mean[j, i]
+    deviation = inside.pool.variance[j, i] ** 0.5
     texts = (text_of(round(v, decimals_of(deviation, 2))) for v in (mean, deviation))
     return " ± ".join(texts).replace("-", MINUS)
 

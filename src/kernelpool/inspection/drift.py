@@ -100,7 +100,8 @@ class DriftReport:
 
     def __str__(self) -> str:
         rows = f"{plural(self.n_rows, 'row')} against {self.n_reference:,} of the reference"
-        n_moved, p_value = len(self.moved()), f"(p = {self.p_value:.2g})"
+        n_moved = len(self.moved())
+        p_value = f"(p = {self.p_value:.2g})"
         if not n_moved:
             return f"{rows}: nothing has moved {p_value}."
         lines = [f"{rows}: {plural(n_moved, 'feature')} of {len(self.parts)} moved {p_value}."]
@@ -215,7 +216,8 @@ class DriftReference:
 
 def _checked(given: Any) -> dict[str, Any]:
     """A feature of a reference that was read from a file."""
-    edges, counts = [float(edge) for edge in given["edges"]], [int(n) for n in given["counts"]]
+    edges = [float(edge) for edge in given["edges"]]
+    counts = [int(n) for n in given["counts"]]
     values: Any = given["categories"]
     if values is not None and not isinstance(values, int):
         values = [str(value) for value in values]
@@ -237,12 +239,14 @@ def _feature(name: str, values: np.ndarray, categories: np.ndarray | None = None
     Of numbers that take a few values, a bin for each value and for what lies between; of others,
     bins of about equal mass, and one on either side for what lies beyond the reference.
     """
-    numbers, edges = values[np.isfinite(values)], np.zeros(0)
+    numbers = values[np.isfinite(values)]
+    edges = np.zeros(0)
     levels, n_rows = np.unique(numbers, return_counts=True)
     known = None if categories is None else categories.tolist()
     if categories is not None:
         if len(levels) > MOST_CATEGORIES or n_rows.min(initial=FEWEST) < FEWEST:
-            values, known = _grouped(values, categories), N_GROUPS
+            values = _grouped(values, categories)
+            known = N_GROUPS
     elif 0 < len(levels) <= min(N_BINS, len(numbers) // FEWEST):
         # rounded values are the same ones; whole numbers are never rounded
         apart = np.diff(levels).min() if len(levels) > 1 else min(0.1 * abs(levels[0]), 5e5)
@@ -263,7 +267,9 @@ def _grouped(codes: np.ndarray, categories: np.ndarray) -> np.ndarray:
 
 def _count(feature: dict[str, Any], values: np.ndarray) -> np.ndarray:
     """Numbers, or codes of categories, in each bin of a feature, the last of missing cells."""
-    edges, missing, known = feature["edges"], np.isnan(values), feature["categories"]
+    edges = feature["edges"]
+    missing = np.isnan(values)
+    known = feature["categories"]
     if known is not None:
         edges = np.arange(known if isinstance(known, int) else len(known)) + 0.5  # between codes
     place = np.searchsorted(edges, values, side="right")
@@ -316,7 +322,8 @@ def homogeneity(reference: np.ndarray, new: np.ndarray) -> tuple[float, float]:
     total = counts.sum(axis=1)
     distance = float(0.5 * np.abs(counts[0] / total[0] - counts[1] / total[1]).sum())
     needed = FEWEST * total.sum() / total.min()  # rows in a bin that expects FEWEST
-    starts, held = [0], 0
+    starts = [0]
+    held = 0
     for bin_, n in enumerate(counts.sum(axis=0).tolist()):
         if held >= needed:
             starts.append(bin_)
@@ -485,7 +492,8 @@ def prior_from_probability(
     top = _log_likelihood(ratio, best)
     changed = 2 * (top - _log_likelihood(ratio, trained))
     threshold = 0.5 * chi2.ppf(confidence, 1)
-    low, high = np.zeros(len(trained)), np.where(known, 1.0, 0.0)
+    low = np.zeros(len(trained))
+    high = np.where(known, 1.0, 0.0)
     for k in np.flatnonzero(known).tolist():
 
         def fall(share: float, k: int = k) -> float:
@@ -509,7 +517,8 @@ def _most_likely(
     `fixed`.
     """
     for _ in range(2000):
-        before, joint = prior, ratio * prior
+        before = prior
+        joint = ratio * prior
         total = joint.sum(axis=1, keepdims=True)
         prior = (joint / np.where(total > 0, total, 1.0)).mean(axis=0)
         if fixed is not None:
@@ -546,7 +555,8 @@ def with_class_prior(model: Any, class_prior: Any) -> Any:
     check_is_fitted(model)
     if hasattr(model, "with_class_prior"):
         return model.with_class_prior(class_prior)
-    attribute, other = inside_of(model), copy(model)
+    attribute = inside_of(model)
+    other = copy(model)
     if attribute is None:
         raise KernelpoolError(
             f"{type(model).__name__} cannot take other class frequencies; SharedKernelClassifier, "

@@ -83,7 +83,8 @@ def encoded(
             f"A classifier with predict_proba is expected; got {type(model).__name__}."
         )
     inside = Inside(model, X)
-    columns, coded = inside.input, inside.model
+    columns = inside.input
+    coded = inside.model
     if inside.direct:
         x = np.asarray(encoded_rows(innermost(model), X), np.float64)
         return columns, x, lambda x: _log_proba(coded, x), coded
@@ -180,7 +181,8 @@ class Explanation:
 
     def __str__(self) -> str:
         rows = self._rows()
-        width, most = max(len(row[0]) for row in rows), max(abs(row[1]) for row in rows) or 1.0
+        width = max(len(row[0]) for row in rows)
+        most = max(abs(row[1]) for row in rows) or 1.0
         lines = [self._sentence()]
         for name, part, note in rows:
             bar = ("+" if part > 0 else "-") * round(LONGEST_BAR * abs(part) / most)
@@ -193,7 +195,8 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """A sentence and a bar chart, as HTML that can stand in any page."""
-        rows, html = self._rows(), ""
+        rows = self._rows()
+        html = ""
         most = max(abs(part) for _, part, _ in rows) or 1.0
         for name, part, note in rows:
             width = 50 * abs(part) / most
@@ -286,10 +289,12 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
     rng = check_random_state(random_state)
     whole, prior = (np.empty((len(x), len(classes))) for _ in range(2))
     pairs = np.empty((2, len(x)), int)  # the class of each row, and the one it is compared with
-    parts, errors = np.zeros(x.shape), np.zeros(x.shape)
+    parts = np.zeros(x.shape)
+    errors = np.zeros(x.shape)
     missing = np.isnan(x)
     for pattern in np.unique(missing, axis=0):  # rows that lack the same cells share their sets
-        players, same = np.flatnonzero(~pattern), np.flatnonzero((missing == pattern).all(axis=1))
+        players = np.flatnonzero(~pattern)
+        same = np.flatnonzero((missing == pattern).all(axis=1))
         step = max(1, CHUNK // 2 ** min(len(players), 10))
         for at in (same[i : i + step] for i in range(0, len(same), step)):
 
@@ -305,10 +310,12 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
 
             place = np.ix_(players, at)
             parts.T[place], errors.T[place] = shapley_parts(log_odds, len(players), rng)
-    values, known = cells_of(columns, x, X), ~never_seen(columns, x)
+    values = cells_of(columns, x, X)
+    known = ~never_seen(columns, x)
     expected = _expected(coded, columns, x, classes[pairs[0]])
     kernels = _kernels(coded, x, classes)
-    names, found = feature_names(columns), Explanations()
+    names = feature_names(columns)
+    found = Explanations()
     for n, (a, b) in enumerate(pairs.T.tolist()):
         numbers = [column[n].tolist() for column in (parts, errors)]
         cells = zip(names, values[n], *numbers, expected[n], known[n].tolist(), strict=True)
@@ -392,9 +399,11 @@ def shapley_parts(
     """
     if 2**n_players <= max_sets:
         masks = (np.arange(2**n_players)[:, None] >> np.arange(n_players)) & 1 > 0
-        found, size = value(masks), masks.sum(axis=1)
+        found = value(masks)
+        size = masks.sum(axis=1)
         ways = [comb(n_players - 1, s) * n_players for s in range(n_players)]
-        joins, leaves = 1 / np.array([1, *ways]), 1 / np.array([*ways, 1])
+        joins = 1 / np.array([1, *ways])
+        leaves = 1 / np.array([*ways, 1])
         weight = np.where(masks.T, joins[size], -leaves[size])  # (players, sets)
         return weight @ found, np.zeros((n_players, found.shape[1]))
     n_pairs = max(4, max_sets // (2 * n_players))

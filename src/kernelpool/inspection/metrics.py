@@ -161,7 +161,8 @@ class Metrics(Sums):
             Whole numbers, and sums over the rows.
         """
         known = np.asarray(true) >= 0
-        true, probability = np.asarray(true)[known], np.asarray(probability)[known]
+        true = np.asarray(true)[known]
+        probability = np.asarray(probability)[known]
         n, n_classes = probability.shape
         decision = np.zeros(n, np.int64) if decision is None else np.asarray(decision)[known]
         likely = probability.argmax(axis=1)
@@ -376,7 +377,8 @@ class ModelComparison:
         cls, codes: np.ndarray, first: np.ndarray, second: np.ndarray, alpha: float = 0.05
     ) -> Self:
         """From the codes of the classes, (n,), and the probabilities of both, (n, K)."""
-        n, both = len(codes), np.stack([first, second])
+        n = len(codes)
+        both = np.stack([first, second])
         named = both.argmax(axis=2)  # (2, n)
         wrong = named != codes
         loss = -np.log(np.maximum(both[:, np.arange(n), codes], np.finfo(np.float64).tiny))

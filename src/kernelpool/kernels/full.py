@@ -140,7 +140,8 @@ class Full(Gaussian):
         return xp.reshape(xp.take(second, back, axis=1), (-1, d, d))
 
     def flat(self, covariance: Array) -> Array:
-        xp, d = namespace(covariance), covariance.shape[-1]
+        xp = namespace(covariance)
+        d = covariance.shape[-1]
         upper, _, _ = triangle(covariance, d)
         return xp.take(xp.reshape(covariance, (-1, d * d)), upper, axis=1)
 
@@ -190,7 +191,8 @@ class Full(Gaussian):
 
     def covariance_coordinates(self, covariance: Array) -> Array:
         """The lower triangle of the Cholesky factor, flat, with the logarithm of its diagonal."""
-        xp, factor = namespace(covariance), cholesky(covariance)
+        xp = namespace(covariance)
+        factor = cholesky(covariance)
         if factor is None:
             raise FloatingPointError("a covariance is not positive definite to rounding")
         return self._flat_lower(with_diagonal(factor, xp.log(xp.linalg.diagonal(factor))))
@@ -211,9 +213,11 @@ class Full(Gaussian):
         """W' (W scatter W' - mass) by the factor L = W^-1: its lower triangle, times L on the
         diagonal.
         """
-        xp, d = namespace(covariance), covariance.shape[-1]
+        xp = namespace(covariance)
+        d = covariance.shape[-1]
         covariance = xp.reshape(covariance, (-1, d, d))
-        mass, n_kernels = self.pool_moments(mass[:, None])[:, 0], covariance.shape[0]
+        mass = self.pool_moments(mass[:, None])[:, 0]
+        n_kernels = covariance.shape[0]
         if d >= WIDE and n_kernels > 1:
             scatter = scatter + 0 * mass[:, None]
             each = (slice(j, j + 1) for j in range(n_kernels))
@@ -232,7 +236,8 @@ class Full(Gaussian):
     def given(
         self, kernels: Kernels, known: list[int], rest: list[int], x: Array
     ) -> tuple[Gaussian, Kernels]:
-        xp, mean = namespace(kernels.mean), kernels.mean
+        xp = namespace(kernels.mean)
+        mean = kernels.mean
         family, _ = self.marginal(kernels, rest)
         covariance = xp.reshape(kernels.covariance, (-1, *kernels.covariance.shape[-2:]))
         index, at = (xp.asarray(i, dtype=xp.int64, device=device(mean)) for i in (rest, known))
@@ -290,7 +295,8 @@ class Stack:
 
     def of_rows(self, a: Array) -> Array:
         """The columns of `a` (M, rows of the block), (G, M, 1, n)."""
-        xp, n_patterns = namespace(a), self.known.shape[0]
+        xp = namespace(a)
+        n_patterns = self.known.shape[0]
         part = xp.take(as_float64(a), self.rows, axis=1)
         part = xp.reshape(part, (a.shape[0], n_patterns, 1, -1))
         return xp.permute_dims(part, (1, 0, 2, 3))
@@ -313,7 +319,8 @@ def sweep(matrix: Array, features: Array, n_features: Array, sign: int) -> tuple
     for step in range(int(n_features[0])):
         # -1/p, sign a_ik/p and a_ij - a_ik a_kj / p, with p = a_kk, in one outer product
         active = slice(int(xp.count_nonzero(n_features > step)) * n_kernels)
-        k, part = index[step : step + 1, active], a[:, :, active]
+        k = index[step : step + 1, active]
+        part = a[:, :, active]
         row = xp.take_along_axis(part, k[None, ...], axis=0)[0, ...]
         pivot = xp.take_along_axis(row, k, axis=0)
         log_size[active] += xp.log(sign * pivot[0, :])
@@ -347,7 +354,9 @@ class Patterns(Observed):
         self, kernel: Gaussian, natural_params: GaussianNaturalParams, block: Block
     ) -> None:
         assert block.missing is not None
-        self.kernel, self.block, self.missing = kernel, block, block.missing
+        self.kernel = kernel
+        self.block = block
+        self.missing = block.missing
         xp, (n, d) = namespace(block.x), block.x.shape
         self.mean = as_float64(natural_params.kernels.mean)  # (M, d)
         covariance = as_float64(natural_params.kernels.covariance)
@@ -361,7 +370,8 @@ class Patterns(Observed):
         """The points about which moments are taken, (M, d)."""
         known = xp.sum(self.missing.patterns, axis=1)
         self._begin, self._log_size = self.covariance, xp.zeros_like(self.covariance[:, 0, 0])
-        self._sign, self._n_features = 1, known
+        self._sign = 1
+        self._n_features = known
         factor = cholesky(self.covariance) if float(xp.mean(known)) > d / 2 else None
         if factor is not None:
             root = inverse_of_lower(factor)
@@ -370,13 +380,16 @@ class Patterns(Observed):
             # sweeping the precision back on the missing features takes fewer steps where these are
             # few; where features are nearly functions of each other it would lose digits
             if float(xp.max(variance * xp.linalg.diagonal(precision))) < WELL:
-                self._sign, self._n_features, self._begin = -1, d - known, -precision
+                self._sign = -1
+                self._n_features = d - known
+                self._begin = -precision
                 self._log_size = 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
         n_numbers = len(self.missing.spans) * self.covariance.shape[0] * d * d
         self._kept: list[Stack] | None = None
         if n_numbers + 2 * n * self.mean.shape[0] * d <= KEEP:
             self._kept = list(self._stacks())
-        found, rows = [], []
+        found = []
+        rows = []
         for stack in self._stacks():
             distance = -xp.sum(stack.away * stack.swept, axis=2)  # (G, M, n)
             log_density = -0.5 * (distance + stack.constant)
@@ -390,7 +403,8 @@ class Patterns(Observed):
         if self._kept is not None:
             yield from self._kept
             return
-        xp, spans = namespace(self.mean), self.missing.spans
+        xp = namespace(self.mean)
+        spans = self.missing.spans
         order = to_numpy(xp.argsort(self._n_features, descending=True)).tolist()
         alone = [g for g in order if spans[g].stop - spans[g].start == 1]
         others = [g for g in order if spans[g].stop - spans[g].start > 1]
@@ -444,9 +458,11 @@ class Patterns(Observed):
         return Moments(mass, first, self.kernel.pool_moments(self.kernel.flat(second)))
 
     def fill(self, share: Array, noise: Array | None = None) -> Array:
-        xp, d = namespace(self.mean), self.mean.shape[1]
+        xp = namespace(self.mean)
+        d = self.mean.shape[1]
         one = xp.eye(d, dtype=self.mean.dtype, device=device(self.mean))
-        found, rows = [], []
+        found = []
+        rows = []
         for stack in self._stacks():
             each = self.mean[None, :, :, None] + stack.swept
             if noise is not None:

@@ -291,16 +291,19 @@ class Gaussian(Kernel):
 
     def natural_params(self, kernels: Kernels, eps: float) -> GaussianNaturalParams:
         """The kernels in natural parameters; `eps` is the spacing of the rows' float type."""
-        xp, d = namespace(kernels.mean), kernels.mean.shape[1]
+        xp = namespace(kernels.mean)
+        d = kernels.mean.shape[1]
         # no row comes near a kernel beyond this bound, or tells one narrower than that from a
         # point: the rows' type must hold
         # them, and squares of distances to the farthest rows
-        bound, narrow = 1e3 * max_abs_value(eps), 3e-6 * max_abs_value(eps)
+        bound = 1e3 * max_abs_value(eps)
+        narrow = 3e-6 * max_abs_value(eps)
         kernels = Kernels(clip(kernels.mean, -bound, bound), kernels.covariance)
         whitening, log_size = self.whitening(kernels.covariance)
         whitening = clip(whitening, -narrow, narrow)
         if self.one_by_one(d):
-            offset, every = -0.5 * (log_size + d * LOG_2_PI), tuple(range(kernels.mean.shape[0]))
+            offset = -0.5 * (log_size + d * LOG_2_PI)
+            every = tuple(range(kernels.mean.shape[0]))
             return GaussianNaturalParams(
                 xp.zeros_like(kernels.mean), offset, every, kernels, whitening, log_size
             )
@@ -369,7 +372,8 @@ class Gaussian(Kernel):
             # the other rows may not use the kernel, and what stands there says so
             rows = None if more.ndim == 0 else rows_above(more, 0.5 * LOG_ZERO)
             mine, more = (x, more) if rows is None else (x[rows, :], more[rows])
-            whitening, mean = natural_params.whitening, natural_params.kernels.mean[j, :]
+            whitening = natural_params.whitening
+            mean = natural_params.kernels.mean[j, :]
             # a sum of squares, so that no rounding turns its sign
             distance = self.squared_distance(self.of_kernel(whitening, j), mine, mean)
             log_size = self.of_kernel(natural_params.log_size, j)
@@ -400,7 +404,8 @@ class Gaussian(Kernel):
         responsibility: Array,
     ) -> Moments:
         """Moments of one block; `sums` (P, M) is features @ responsibility'."""
-        xp, d = namespace(sums), x.shape[1]
+        xp = namespace(sums)
+        d = x.shape[1]
         exact = {
             j: self.exact_moments(natural_params, j, x, responsibility[j, :])
             for j in natural_params.guarded
@@ -410,7 +415,8 @@ class Gaussian(Kernel):
             return Moments(mass, xp.stack(firsts), xp.stack(seconds))
         if exact:  # their columns are replaced
             sums = xp.asarray(sums, copy=True)
-        first, second = sums[:d, :].T, sums[d:, :].T
+        first = sums[:d, :].T
+        second = sums[d:, :].T
         for j, found in exact.items():
             first[j, :], second[j, :] = found
         return Moments(mass, first, second)
@@ -423,7 +429,8 @@ class Gaussian(Kernel):
         """
         rows = rows_that_count(responsibility)
         if rows is not None:
-            x, responsibility = x[rows, :], responsibility[rows]
+            x = x[rows, :]
+            responsibility = responsibility[rows]
         away = x - natural_params.kernels.mean[j, :]
         return as_float64(responsibility @ away), self.scatter(away, responsibility)
 
@@ -444,9 +451,11 @@ class Gaussian(Kernel):
         """(35), (36): the most likely kernels, from moments about `moment_origin` and what a prior
         adds to them.
         """
-        xp, prior = namespace(moment_origin), PriorStatistics() if prior is None else prior
+        xp = namespace(moment_origin)
+        prior = PriorStatistics() if prior is None else prior
         n_rows = xp.sum(moments.mass, axis=1)
-        mass, first = n_rows + prior.mass, moments.first + prior.first
+        mass = n_rows + prior.mass
+        first = moments.first + prior.first
         step = (first + prior.pull_first) / (mass + prior.pull_mass)[:, None]
         second = moments.second + prior.second + self._shift(mass, first, step)
         return Kernels(moment_origin + step, self.covariances(second, n_rows, prior.count))
@@ -455,7 +464,8 @@ class Gaussian(Kernel):
         """Covariances at or above the floor from flat scatters (M, S) of `mass` (M,) and `count`
         more rows.
         """
-        xp, d = namespace(second), self.floor.shape[0]
+        xp = namespace(second)
+        d = self.floor.shape[0]
         found = self.unflatten(second / (self.pool_moments(mass[:, None]) + count), d)
         return xp.reshape(self.apply_floor(found), self.shape(mass.shape[0], d))
 
@@ -486,7 +496,9 @@ class Gaussian(Kernel):
         """Moments in which the `vanished` kernels (M,) have a trace of `mass` that keeps them as
         they are.
         """
-        xp, away, gone = namespace(moment_origin), kernels.mean - moment_origin, vanished[:, None]
+        xp = namespace(moment_origin)
+        away = kernels.mean - moment_origin
+        gone = vanished[:, None]
         still = mass * (self.flat(kernels.covariance) + self.square(away.T).T)
         second = moments.second
         if second.shape[0] == still.shape[0]:  # every kernel has its own
@@ -526,7 +538,8 @@ class Gaussian(Kernel):
         """d/d mean_j = precision_j (first_j - mass_j mean_j); the covariances follow from the
         scatter about the means.
         """
-        xp, step = namespace(kernels.mean), kernels.mean - moment_origin
+        xp = namespace(kernels.mean)
+        step = kernels.mean - moment_origin
         mass = xp.sum(moments.mass, axis=1)
         precision, _ = self.precision(kernels.covariance)
         by_mean = self.apply(precision, moments.first - mass[:, None] * step)
@@ -541,7 +554,8 @@ class Gaussian(Kernel):
         return n_kernels * d + self.n_covariance_parameters(n_kernels, d)
 
     def log_peak(self, kernels: Kernels) -> Array:
-        xp, d = namespace(kernels.mean), kernels.mean.shape[1]
+        xp = namespace(kernels.mean)
+        d = kernels.mean.shape[1]
         return xp.zeros_like(xp.sum(kernels.mean, axis=1)) - 0.5 * (
             self.log_size(kernels.covariance) + d * LOG_2_PI
         )
@@ -567,7 +581,8 @@ class Gaussian(Kernel):
         if not bool(xp.any(pooled != 0)):
             one = xp.eye(d, dtype=mean.dtype, device=device(mean))
             pooled = xp.sum(self.square(one), axis=1) * n_kernels ** (-2 / max(d, 1))
-        flat, share = [], []
+        flat = []
+        share = []
         for (centers, _, _), scatter, weight in zip(groups, scatters, weights, strict=True):
             own = scatter / weight if bool(xp.any(scatter != 0)) else pooled
             flat += [own] * centers.shape[0]
@@ -580,7 +595,8 @@ class Gaussian(Kernel):
         return Kernels(kernels.mean, kernels.covariance / beta)
 
     def shrunk(self, kernels: Kernels, share: Array, strength: float) -> Kernels:
-        xp, covariance = namespace(kernels.covariance), kernels.covariance
+        xp = namespace(kernels.covariance)
+        covariance = kernels.covariance
         if strength == 0:
             return kernels
         common = xp.sum(covariance * xp.reshape(share, (-1, *(1,) * (covariance.ndim - 1))), axis=0)
@@ -591,7 +607,8 @@ class Gaussian(Kernel):
         xp = namespace(kernels.mean)
         index = xp.asarray(columns, dtype=xp.int64, device=device(kernels.mean))
         floor = namespace(self.floor).take(self.floor, match_array(index, like=self.floor))
-        mean, covariance = xp.take(kernels.mean, index, axis=1), kernels.covariance
+        mean = xp.take(kernels.mean, index, axis=1)
+        covariance = kernels.covariance
         return type(self)(floor), Kernels(mean, self.submatrix(covariance, index))
 
     def given(
@@ -668,7 +685,9 @@ class IndependentFeatures(Observed):
         self, kernel: Gaussian, natural_params: GaussianNaturalParams, block: Block
     ) -> None:
         assert block.missing is not None
-        self.kernel, self.natural_params, self.block = kernel, natural_params, block
+        self.kernel = kernel
+        self.natural_params = natural_params
+        self.block = block
         self.observed = block.missing.observed
         xp, (n, d) = namespace(block.x), block.x.shape
         self.mean = natural_params.kernels.mean  # (M, d)
@@ -692,12 +711,15 @@ class IndependentFeatures(Observed):
 
     def moments(self, mass: Array, responsibility: Array) -> Moments:
         """A missing cell has the mean and the variance of the kernel."""
-        xp, d = namespace(responsibility), self.block.x.shape[1]
+        xp = namespace(responsibility)
+        d = self.block.x.shape[1]
         flat = as_float64(
             self.kernel.square(xp.eye(d, dtype=self.phi.dtype, device=device(self.phi)))
         )  # (S, d)
         sums = as_float64(self.phi @ responsibility.T).T  # (M, P + d)
-        missing, mean, variance = sums[:, -d:], as_float64(self.mean), as_float64(self.variance)
+        missing = sums[:, -d:]
+        mean = as_float64(self.mean)
+        variance = as_float64(self.variance)
         first = sums[:, :d] + missing * mean
         second = sums[:, d:-d] + (missing * (mean**2 + variance)) @ flat.T
         for j in self.natural_params.guarded:

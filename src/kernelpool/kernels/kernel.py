@@ -147,8 +147,7 @@ class Kernel(ABC):
         """The kernels beside a block whose rows have missing cells."""
         raise KernelpoolError(
             f"X has missing values, and the kernel family {self.name!r} does not say how they are "
-            f"integrated out: "
-            f"define its `observe`, or impute them first."
+            "integrated out: define its `observe`, or impute them first."
         )
 
     @abstractmethod

@@ -105,7 +105,8 @@ class Product(Kernel):
 
     def _rows_of(self, numbers: Array, codes: list[Array]) -> Array:
         """Rows (n, d) of numbers (n, q) and of the codes of each categorical column, (n,)."""
-        xp, among = namespace(numbers), [*self.numbers, *self.categorical]
+        xp = namespace(numbers)
+        among = [*self.numbers, *self.categorical]
         columns = [xp.astype(code, numbers.dtype)[:, None] for code in codes]
         order = [among.index(i) for i in range(len(self.levels))]
         return take_columns(xp.concat([numbers, *columns], axis=1), order)
@@ -138,7 +139,9 @@ class Product(Kernel):
 
     def to_arrays(self, kernels: ProductKernels) -> tuple[Array, Array]:
         """Mean and covariance with an entry for every column: zero and one for categories."""
-        xp, mean, covariance = namespace(kernels.mean), kernels.mean, kernels.covariance
+        xp = namespace(kernels.mean)
+        mean = kernels.mean
+        covariance = kernels.covariance
         one = xp.eye(len(self.levels), dtype=mean.dtype, device=device(mean))
         place = take_columns(one, self.numbers).T  # (q, d)
         alone = 1 - xp.sum(place, axis=0)
@@ -166,7 +169,8 @@ class Product(Kernel):
     def look_up(
         self, natural_params: ProductNaturalParams, x: Array, of: Array | None = None
     ) -> Array:
-        xp, tables = namespace(x), natural_params.log_probability
+        xp = namespace(x)
+        tables = natural_params.log_probability
         tables = tables if of is None else xp.take(tables, of, axis=0)
         found = [
             xp.take(tables[:, s], code, axis=1)
@@ -226,7 +230,8 @@ class Product(Kernel):
         x: Array,
         responsibility: Array,
     ) -> ProductMoments:
-        n, numbers = sums.shape[0] - self.n_levels, take_columns(x, self.numbers)
+        n = sums.shape[0] - self.n_levels
+        numbers = take_columns(x, self.numbers)
         found = self.gaussian.moments(mass, sums[:n, :], natural_params, numbers, responsibility)
         return ProductMoments(mass, found.first, found.second, sums[n:, :].T)
 
@@ -271,7 +276,8 @@ class Product(Kernel):
 
     def log_dirichlet_prior(self, kernels: ProductKernels) -> float:
         """The prior of all tables, up to a constant."""
-        xp, probability = namespace(kernels.mean), kernels.probability
+        xp = namespace(kernels.mean)
+        probability = kernels.probability
         return float(xp.sum(xp.log(probability) @ self._spread_evenly(probability)))
 
     # -- coordinates ----------------------------------------------------------------------------
@@ -283,7 +289,8 @@ class Product(Kernel):
         return xp.concat([self.gaussian.coordinates(kernels), logs])
 
     def at(self, coordinates: Array, like: ProductKernels) -> ProductKernels:
-        xp, n = namespace(coordinates), like.mean.shape[0] * self.n_levels
+        xp = namespace(coordinates)
+        n = like.mean.shape[0] * self.n_levels
         logs = xp.reshape(coordinates[coordinates.shape[0] - n :], like.probability.shape)
         gaussian = self.gaussian.at(coordinates[: coordinates.shape[0] - n], like)
         away = [
@@ -319,7 +326,8 @@ class Product(Kernel):
 
     def move(self, kernels: ProductKernels, to: dict[int, Array]) -> ProductKernels:
         """Moved kernels take the mean of all tables."""
-        xp, before = namespace(kernels.mean), kernels.probability
+        xp = namespace(kernels.mean)
+        before = kernels.probability
         rows = {j: take_columns(row, self.numbers) for j, row in to.items()}
         mean = xp.mean(before, axis=0)
         tables = [mean if j in to else before[j, :] for j in range(before.shape[0])]
@@ -327,9 +335,11 @@ class Product(Kernel):
 
     def embed(self, x: Array) -> Array:
         """Numbers, then indicators of levels."""
-        xp, parts = namespace(x), [take_columns(x, self.numbers)]
+        xp = namespace(x)
+        parts = [take_columns(x, self.numbers)]
         for i in self.categorical:
-            n, column = min(self.levels[i], MOST_INDICATORS), x[:, i : i + 1]
+            n = min(self.levels[i], MOST_INDICATORS)
+            column = x[:, i : i + 1]
             bucket = xp.arange(n, dtype=x.dtype, device=device(x))
             parts.append(
                 xp.where(xp.isnan(column), column, xp.astype(column % n == bucket, x.dtype))
@@ -344,7 +354,8 @@ class Product(Kernel):
         )
         xp = namespace(gaussian.mean)
         shares = xp.clip(xp.concat([centers[:, q:] for centers, _, _ in groups]), min=0.0, max=1.0)
-        bucket, n_before = [], 0
+        bucket = []
+        n_before = 0
         for i in self.categorical:
             n = min(self.levels[i], MOST_INDICATORS)
             bucket += [n_before + level % n for level in range(self.levels[i])]
@@ -390,12 +401,14 @@ class Product(Kernel):
         if not tables:
             return family, left
         if left.mean.shape[1] == 0:  # no matrix has no rows
-            family, left = Diag(family.floor), Kernels(left.mean, left.mean)
+            family = Diag(family.floor)
+            left = Kernels(left.mean, left.mean)
         other = Product(family, tuple(self.levels[i] for i in columns), self.strength)
         return other, other._with(left, namespace(probability).concat(tables, axis=1))
 
     def sample(self, kernels: ProductKernels, j: int, n: int, rng: Any) -> Array:
-        xp, probability = namespace(kernels.mean), kernels.probability
+        xp = namespace(kernels.mean)
+        probability = kernels.probability
         numbers = self.gaussian.sample(kernels, j, n, rng)
         uniform = match_array(rng.uniform(size=(n, len(self.spans))), like=probability)
         codes = []
@@ -428,10 +441,13 @@ class ObservedProduct(Observed):
 
     def __init__(self, kernel: Product, natural_params: ProductNaturalParams, block: Block) -> None:
         assert block.missing is not None
-        self.kernel, self.natural_params, self.block = kernel, natural_params, block
+        self.kernel = kernel
+        self.natural_params = natural_params
+        self.block = block
         self.inner = kernel.gaussian.observe(natural_params, kernel._numbers_of(block))
         self.known = take_columns(block.missing.observed, kernel.categorical)  # (n, G)
-        xp, tables = namespace(block.x), natural_params.log_probability
+        xp = namespace(block.x)
+        tables = natural_params.log_probability
         self.log_density = self.inner.log_density
         for g, (s, code) in enumerate(zip(kernel.spans, kernel._codes(block.x), strict=True)):
             self.log_density = (
@@ -440,7 +456,8 @@ class ObservedProduct(Observed):
 
     def moments(self, mass: Array, responsibility: Array) -> ProductMoments:
         """Missing categories as each kernel expects them."""
-        xp, kernel = namespace(self.block.x), self.kernel
+        xp = namespace(self.block.x)
+        kernel = self.kernel
         found = self.inner.moments(mass, responsibility)
         counts = kernel._counts(self.block.x, responsibility, self.known)
         missing = as_float64(responsibility @ (1 - self.known))
@@ -450,9 +467,11 @@ class ObservedProduct(Observed):
 
     def fill(self, share: Array, noise: Array | None = None) -> Array:
         """Of categories the most probable one, or one that is drawn."""
-        kernel, xp = self.kernel, namespace(share)
+        kernel = self.kernel
+        xp = namespace(share)
         of_numbers = None if noise is None else take_columns(noise, kernel.numbers)
-        numbers, columns = self.inner.fill(share, of_numbers), []
+        numbers = self.inner.fill(share, of_numbers)
+        columns = []
         for g, (i, s) in enumerate(zip(kernel.categorical, kernel.spans, strict=True)):
             missing = self.known[:, g] == 0
             (at,) = xp.nonzero(missing)

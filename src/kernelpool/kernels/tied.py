@@ -57,7 +57,8 @@ class Tied(Full):
         xp = namespace(x)
         if not natural_params.guarded:
             return Moments(mass, sums.T, self.scatter(x, xp.sum(responsibility, axis=0))[None, :])
-        first, second = xp.asarray(sums.T, copy=True), []
+        first = xp.asarray(sums.T, copy=True)
+        second = []
         for j in natural_params.guarded:  # one covariance: if one kernel is guarded, all are
             away = x - natural_params.kernels.mean[j, :]
             first[j, :] = responsibility[j, :] @ away

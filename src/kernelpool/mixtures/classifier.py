@@ -397,7 +397,9 @@ class SharedKernelClassifier(  # type: ignore[misc]
         self : SharedKernelClassifier
             The fitted estimator.
         """
-        settings, selection, interrupted = self._settings(), None, False
+        settings = self._settings()
+        selection = None
+        interrupted = False
         data = self._data(X, y, sample_weight)
         if data.levels is not None and min(data.levels) > 0:  # without numbers there is no shape
             settings = replace(settings, covariance_type="diag")
@@ -409,7 +411,8 @@ class SharedKernelClassifier(  # type: ignore[misc]
                 settings, selection, interrupted = choose_settings(settings, data, self.verbose)
             monitor = FitMonitor(self, X, y, sample_weight, self._as_if_stopped)
             fitted, run, dropped = fit_shared_kernel(data, settings, monitor)
-            fitted, stopped = replace(fitted, selection=selection), False
+            fitted = replace(fitted, selection=selection)
+            stopped = False
             if self._warm:
                 before = self._fitted.n_kernels_at_start
                 fitted = replace(fitted, n_kernels_at_start=before)
@@ -482,7 +485,8 @@ class SharedKernelClassifier(  # type: ignore[misc]
 
     def _continued(self, settings: Settings, data: TrainingData) -> Settings:
         """A warm start: from the fitted parameters, with what was chosen."""
-        before, same_classes = self._fitted, np.array_equal(self.classes_, data.classes)
+        before = self._fitted
+        same_classes = np.array_equal(self.classes_, data.classes)
         n_kernels = None if is_auto(settings.n_kernels) else settings.n_total
         same = {
             "classes and features": same_classes and before.means.shape[1] == len(data.mean),
@@ -546,7 +550,8 @@ class SharedKernelClassifier(  # type: ignore[misc]
         check_is_fitted(self)
         if not anchor >= 0:
             raise KernelpoolError(f"anchor must be at least 0; got {anchor}.")
-        before, data = self._fitted, self._data(X, y, sample_weight)
+        before = self._fitted
+        data = self._data(X, y, sample_weight)
         if not np.array_equal(data.classes, before.classes):
             raise KernelpoolError(
                 f"split_by_class needs rows of the classes {before.classes.tolist()}; got "
@@ -625,7 +630,8 @@ class SharedKernelClassifier(  # type: ignore[misc]
         """
         if half_life is not None and not half_life > 0:
             raise KernelpoolError(f"half_life must be above 0; got {half_life}.")
-        begun, settings = self.__sklearn_is_fitted__(), self._settings()
+        begun = self.__sklearn_is_fitted__()
+        settings = self._settings()
         check_settings(settings)
         labels = stream_classes(self.classes_ if begun else None, classes)
         if self.class_prior is not None:
@@ -761,10 +767,8 @@ class SharedKernelClassifier(  # type: ignore[misc]
         >>> print(model.predict_proba([[2.0]]).round(2))
         [[0.99 0.01]]
         """
-        means, labels = (
-            check_array(means, dtype=np.float64, input_name="means"),
-            np.asarray(classes),
-        )
+        means = check_array(means, dtype=np.float64, input_name="means")
+        labels = np.asarray(classes)
         covariances = given_array("covariances", covariances)
         family = family_of(covariances, means.shape, covariance_type)
         check_positive("covariances", covariances, family)
@@ -795,7 +799,8 @@ class SharedKernelClassifier(  # type: ignore[misc]
         # spherical among standardized features, kernels have variances that differ by a factor
         # alone: the squares of the units
         levels = self.columns_.levels
-        numbers, unit = np.array(levels) == 0, np.ones(len(levels))
+        numbers = np.array(levels) == 0
+        unit = np.ones(len(levels))
         width = np.sqrt(self.covariances_[0])[numbers]
         unit[numbers] = width * np.exp(np.mean(np.log(frame.unit[numbers] / width)))
         frame = Frame(frame.origin, unit)
@@ -830,9 +835,11 @@ class SharedKernelClassifier(  # type: ignore[misc]
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         network, kernels, frame = self._network()
-        x, chosen = np.empty((len(codes), self.means_.shape[1])), np.empty(len(codes), int)
+        x = np.empty((len(codes), self.means_.shape[1]))
+        chosen = np.empty(len(codes), int)
         for k in range(len(self.classes_)):
-            in_class, share = codes == k, self.mixing_[:, k]
+            in_class = codes == k
+            share = self.mixing_[:, k]
             chosen[in_class] = rng.choice(len(share), size=in_class.sum(), p=share / share.sum())
         for j in np.unique(chosen):
             x[chosen == j] = network.kernel.sample(kernels, j, (chosen == j).sum(), rng)
@@ -883,12 +890,14 @@ class SharedKernelClassifier(  # type: ignore[misc]
         check_is_fitted(self)
         x = encoded_rows(self, X, dtype=np.float64)
         codes = None if y is None else class_codes(np.asarray(y), self.classes_, self.unlabeled)
-        columns, network = self.columns_, self._fitted
+        columns = self.columns_
+        network = self._fitted
         if n_draws is None:
             found = network.imputed(x, columns.levels, codes, n_jobs=self.n_jobs)
             return columns.imputed(X, x, found)
         rng = check_random_state(self.random_state if random_state is None else random_state)
-        arrays, draws = replace(columns, frame=None), []
+        arrays = replace(columns, frame=None)
+        draws = []
         for _ in range(n_draws):
             drawn = rng.uniform(size=len(x)), rng.normal(size=x.shape)
             found = network.imputed(x, columns.levels, codes, drawn, self.n_jobs)
@@ -981,9 +990,8 @@ class SharedKernelClassifier(  # type: ignore[misc]
         rest = [i for i in range(self.n_features_in_) if i not in at]
         if not rest or not np.isfinite(row[at]).all():
             raise KernelpoolError(
-                f"conditional needs known values of the features that are given, and one that is "
-                f"not "
-                f"given; got {row.tolist()} and given={list(at)}."
+                "conditional needs known values of the features that are given, and one that is "
+                f"not given; got {row.tolist()} and given={list(at)}."
             )
         known = np.where(np.isin(np.arange(len(row)), at), row, np.nan)[None, :]
         network, inside, frame = self._network()
@@ -1223,7 +1231,8 @@ def in_one_frame(
     models: Sequence[SharedKernelClassifier], rows: Rows, frame: Frame
 ) -> tuple[tuple[Member, ...], Rows]:
     """Networks with their kernels in a frame, and rows in it."""
-    members, width = [], 0
+    members = []
+    width = 0
     for model in models:
         network, kernels, _ = model._network(frame)
         natural_params = network.kernel.natural_params(kernels, rows.eps)

@@ -189,7 +189,8 @@ class Division:
 
     def drawn(self, block: Block) -> Sample:
         """The rows that are held out, on the host."""
-        out, x = to_numpy(self.held_out(block)), with_missing(block)
+        out = to_numpy(self.held_out(block))
+        x = with_missing(block)
         weight = np.ones(len(x)) if block.weight is None else to_numpy(block.weight)
         at = np.flatnonzero(out & (weight > 0))
         columns = to_numpy(block.y)[at], x[at], np.asarray(weight[at], np.float64)
@@ -234,10 +235,12 @@ def divide(data: TrainingData, settings: Settings) -> tuple[TrainingData, Sample
     """
     share = min(MOST_HELD_OUT / max(data.n_rows, 1.0), 0.2)
     spared = np.append(data.class_weight < FEWEST * data.row_weight, True)
-    division, training = Division(settings.seed, share, spared), MixtureTraining(data, settings)
+    division = Division(settings.seed, share, spared)
+    training = MixtureTraining(data, settings)
     drawn = training.rows.total(division.drawn)
     order = np.lexsort((drawn.code, *drawn.x.T))
-    code, weight = drawn.code[order], drawn.weight[order]
+    code = drawn.code[order]
+    weight = drawn.weight[order]
     out = SampledRows(training.frame.outside(drawn.x[order]), code, weight, drawn.key[order])
     n_classes = len(data.classes)
     known = ~np.isnan(out.x) * weight[:, None]
@@ -282,7 +285,8 @@ def _trained(
         raise KeyboardInterrupt
     last = em_fit.params  # a learned sharing plays no part from here on
     start = match_array(Params(last.kernels, last.mixing, last.class_prior), like=np.empty(0))
-    kernel, share = training.host_kernel, start.mixing @ start.class_prior
+    kernel = training.host_kernel
+    share = start.mixing @ start.class_prior
     network = SharedKernel(kernel, np.ones(start.mixing.shape))
     held_out = training.other_rows(out.x, out.code, out.weight)
     shrunk = [kernel.shrunk(start.kernels, share / share.sum(), degree) for degree in SHRINKAGES]
@@ -294,7 +298,8 @@ def _trained(
     # the best start is not always the start of the best way up: from the covariances as they are it
     # goes on further
     begins = sorted({int(np.argmin(tried)), int(np.argmin(tried[: len(BETAS)]))})
-    given, n_parameters = settings.training.generative_weight, kernel.n_parameters
+    given = settings.training.generative_weight
+    n_parameters = kernel.n_parameters
     weights = GENERATIVE_WEIGHTS if is_auto(given) else (float(given),)
     max_iter = min(MAX_ITER, int(MOST_IN_CLIMB // (data.n_rows * n_pairs)))
     few_parameters = n_parameters(*start.kernels.mean.shape) <= MOST_PARAMETERS * data.n_rows
@@ -332,7 +337,9 @@ def _climb(
     climb ended. `steps` receives the lowest loss up to each step; `rival` has those of the climb
     before.
     """
-    best, lowest, best_step = start, held_out_loss(start), 0
+    best = start
+    lowest = held_out_loss(start)
+    best_step = 0
     if not max_iter:
         steps.append(lowest)
         return start, lowest, Outcome.STOPPED
@@ -345,7 +352,9 @@ def _climb(
             params = network.from_vector(vector, start)
             loss = held_out_loss(params)
             if loss < (1 - GAIN) * lowest:
-                best, lowest, best_step = params, loss, n_steps
+                best = params
+                lowest = loss
+                best_step = n_steps
         steps.append(lowest)
         if n_steps >= HEAD_START and lowest > rival[min(n_steps, len(rival) - 1)]:
             return True
@@ -390,7 +399,8 @@ def _tempered_losses(
     known = np.flatnonzero(codes >= 0)
     weight = np.ones(len(known)) if block.weight is None else np.asarray(block.weight)[known]
     by_kernel = np.asarray(network.by_kernel(block, natural_params), np.float64)[:, known]
-    mixing, log_prior = np.asarray(params.mixing), safe_log(np.asarray(params.class_prior))
+    mixing = np.asarray(params.mixing)
+    log_prior = safe_log(np.asarray(params.class_prior))
     losses = []
     for beta in BETAS:
         joint = log_weighted_sums(beta * by_kernel, mixing**beta).T + beta * log_prior  # (n, K)

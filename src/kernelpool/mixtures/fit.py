@@ -41,7 +41,8 @@ SETTLING = 3
 """Sweeps of a moved kernel before the objective is compared."""
 
 
-AUTO, LEARNED = "auto", "learned"
+AUTO = "auto"
+LEARNED = "learned"
 
 
 def is_auto(value: Any) -> bool:
@@ -169,7 +170,8 @@ def frame_of(
     Families that are closed under scaling features one by one get a unit for each; the spherical
     one a common unit, unless features are to be standardized. Codes of categories stay as they are.
     """
-    numbers, unit = np.array(levels or [0] * len(mean)) == 0, np.ones(len(mean))
+    numbers = np.array(levels or [0] * len(mean)) == 0
+    unit = np.ones(len(mean))
     unit[numbers] = feature_scale(variance[numbers], FAMILIES[name].equivariant or standardize)
     in_frame = np.where(numbers & (variance > 0), variance / unit**2, 1.0)
     return Frame(np.where(numbers, mean, 0.0), unit), in_frame
@@ -204,7 +206,8 @@ class ClassDensities:
         if frame is None:
             share = self.mixing @ self.class_prior
             origin = share / share.sum() @ self.means
-            numbers, variance = np.array(levels) == 0, np.ones(len(levels))
+            numbers = np.array(levels) == 0
+            variance = np.ones(len(levels))
             spread = kernel.variances(kernels) + (kernels.mean - origin[numbers]) ** 2
             variance[numbers] = share / share.sum() @ spread
             frame, _ = frame_of(self.covariance_type, origin, variance, levels)
@@ -288,7 +291,8 @@ class FittedSharedKernel(ClassDensities):
         cls, network: ClassDensities, columns: Columns, classes: np.ndarray, **fields: Any
     ) -> "FittedSharedKernel":
         """A network as a fitted record; `fields` are those that it does not have."""
-        n_kernels, share = len(network.means), network.mixing * network.class_prior
+        n_kernels = len(network.means)
+        share = network.mixing * network.class_prior
         fields = {
             "owners": classes[np.argmax(share, axis=1)],
             "sharing": np.ones_like(network.mixing),
@@ -318,8 +322,11 @@ class MixtureTraining:
     """One data set and one kernel family, on which networks are trained."""
 
     def __init__(self, data: TrainingData, settings: Settings) -> None:
-        self.data, self.settings, floor = data, settings, settings.covariance_floor
-        name, stretched = settings.covariance_type, settings.is_stretched
+        self.data = data
+        self.settings = settings
+        floor = settings.covariance_floor
+        name = settings.covariance_type
+        stretched = settings.is_stretched
         about = data.mean, data.variance, data.levels
         self.frame, self.variance = frame_of(name, *about, standardize=stretched)
         self.host_kernel: Any = family_for(name, floor * self.variance, data.levels)
@@ -349,7 +356,8 @@ class MixtureTraining:
     def best(self, monitor: FitMonitor | None = None) -> Fit[Params]:
         """EM from every start; the run that ended highest."""
         monitor = FitMonitor() if monitor is None else monitor
-        sharing, fits = self.sharing, []
+        sharing = self.sharing
+        fits = []
         n_starts = 1 if self._given_kernels[1] is not None else self.settings.start.n_init
         with monitor.fitting(n_starts, **self.described()):
             for i in range(n_starts):
@@ -399,7 +407,8 @@ class MixtureTraining:
         return SharedKernel(self.kernel, table, own if penalty is None else own + penalty)
 
     def _penalty(self, sharing: np.ndarray) -> Penalty:
-        levels, settings = self.data.levels, self.settings
+        levels = self.data.levels
+        settings = self.settings
         penalty: Penalty = NoPenalty() if levels is None else CategoryPrior()
         if settings.kernel_prior == "conjugate":
             # of a constant feature nothing is expected: a width there would be the narrower the
@@ -416,7 +425,8 @@ class MixtureTraining:
         return match_array(weight, like=self.rows.backend)
 
     def _mover(self, network: Any, owners: np.ndarray) -> Callable[[Params], Params | None]:
-        rows, class_weight = self._rows_for(network), self._class_weight()
+        rows = self._rows_for(network)
+        class_weight = self._class_weight()
 
         def move(params: Params) -> Params | None:
             lost = network.empty_kernels(params, class_weight, self.data.row_weight)
@@ -436,7 +446,9 @@ class MixtureTraining:
     @cached_property
     def owners(self) -> np.ndarray:
         """The class code of each kernel, (M,)."""
-        settings, classes, means = self.settings, self.data.classes, self._given_kernels[0]
+        settings = self.settings
+        classes = self.data.classes
+        means = self._given_kernels[0]
         n_kernels = settings.n_total if means is None else len(means)
         if settings.start.owners is None:
             wanted = n_kernels if settings.n_kernels is None else settings.n_kernels
@@ -462,7 +474,8 @@ class MixtureTraining:
     @cached_property
     def sharing(self) -> np.ndarray:
         """The table of sharing, (M, K); all open where it is to be learned."""
-        sharing, classes = self.settings.sharing, self.data.classes
+        sharing = self.settings.sharing
+        classes = self.data.classes
         shape = len(self.owners), len(classes)
         if is_learned(sharing):
             return np.ones(shape)
@@ -478,7 +491,8 @@ class MixtureTraining:
         usable = (table > 0).any(axis=0)
         if not usable.all():
             k = int(np.argmin(usable))
-            name, given = label_name(classes[k]), self.settings.n_kernels
+            name = label_name(classes[k])
+            given = self.settings.n_kernels
             found = f"sharing leaves class {name} without a kernel: it owns none and may use none"
             remedy = "Give the class a kernel in n_kernels or owners"
             if np.ndim(sharing) == 0 and given is not None:
@@ -509,9 +523,11 @@ class MixtureTraining:
 
     def _counts(self, n_kernels: Any) -> list[int]:
         """Kernels of each class."""
-        most, classes = [len(sample.x) for sample in self.samples], self.data.classes
+        most = [len(sample.x) for sample in self.samples]
+        classes = self.data.classes
         if n_kernels is None:
-            d, n_numbers = len(self.data.mean), self.host_kernel.n_parameters
+            d = len(self.data.mean)
+            n_numbers = self.host_kernel.n_parameters
             # more than a mean and a width along each feature
             many = n_numbers(2, d) - n_numbers(1, d) > 2 * d
             each = DEFAULT_ROWS * (d + 1) if many else 5
@@ -538,8 +554,7 @@ class MixtureTraining:
             if count > n and count > 1:
                 raise KernelpoolError(
                     f"n_kernels asks for {count} kernels in class {label_name(name)}, which has "
-                    f"{n} distinct rows. "
-                    f"Use at most {n}."
+                    f"{n} distinct rows. Use at most {n}."
                 )
         return counts
 
@@ -552,7 +567,8 @@ class MixtureTraining:
         """First parameters: those given, the others as the settings say; each call makes another
         start.
         """
-        mixing, kernels = self._given_mixing(sharing), self._kernels()
+        mixing = self._given_mixing(sharing)
+        kernels = self._kernels()
         separate = self.settings.start.method == "mixtures" and mixing is None
         start = self.start(kernels, uniform_mixing(sharing) if mixing is None else mixing)
         start = self._separate_mixtures(kernels, sharing) if separate else start
@@ -595,9 +611,12 @@ class MixtureTraining:
     @cached_property
     def _given_kernels(self) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Means and covariances as given, checked."""
-        settings, d = self.settings, self.data.rows.n_features
-        family, n = settings.type_in_data_units, settings.n_total
-        means, covariances = settings.start.means, settings.start.covariances
+        settings = self.settings
+        d = self.data.rows.n_features
+        family = settings.type_in_data_units
+        n = settings.n_total
+        means = settings.start.means
+        covariances = settings.start.covariances
         if means is not None:
             n = len(means) if n is None else n
             means = given_array("means of Start", means, (n, d))
@@ -630,11 +649,14 @@ class MixtureTraining:
         parents: np.ndarray | None = None,
     ) -> Trained:
         """The result in the units of the data, without the kernels that lost their rows."""
-        params, data, settings = fit.params, self.data, self.settings
+        params = fit.params
+        data = self.data
+        settings = self.settings
         owners = data.classes[self.owners if owners is None else owners]
         sharing = self.sharing if sharing is None else sharing
         sharing = to_numpy(params.sharing) if isinstance(params, Learned) else sharing
-        lost, message = self.lost(params), None
+        lost = self.lost(params)
+        message = None
         if lost:
             params = SharedKernel(self.kernel, params.mixing).without(params, lost)
             named = ", ".join(f"{j} (class {label_name(owners[j])})" for j in lost[:5])
@@ -643,7 +665,8 @@ class MixtureTraining:
                 f"{named}{', ...' if len(lost) > 5 else ''}. Use fewer kernels than {len(owners)}, "
                 f"or init='kmeans'; empty_kernels='keep' leaves them in place."
             )
-        log_volume, degree = data.log_volume(self.frame), settings.sharing
+        log_volume = data.log_volume(self.frame)
+        degree = settings.sharing
         record = FittedSharedKernel.of(
             self.in_data_units(params),
             data.columns,
@@ -668,7 +691,8 @@ class MixtureTraining:
         """Kernels that lost their rows and are to be dropped."""
         if self.settings.empty_kernels == "keep":
             return []
-        network, mixing = SharedKernel(self.kernel, params.mixing), to_numpy(params.mixing)
+        network = SharedKernel(self.kernel, params.mixing)
+        mixing = to_numpy(params.mixing)
         found = network.empty_kernels(params, self._class_weight(), self.data.row_weight)
         left = np.delete(mixing, found, axis=0).sum(axis=0)
         last = mixing[:, left == 0].argmax(axis=0)  # what a class without weight has left, it keeps
@@ -688,7 +712,8 @@ class MixtureTraining:
         )
 
     def _outside(self, inside: Kernels) -> tuple[np.ndarray, np.ndarray]:
-        kernel, stretched = self.host_kernel, self.settings.is_stretched
+        kernel = self.host_kernel
+        stretched = self.settings.is_stretched
         arrays: tuple[np.ndarray, np.ndarray] = kernel.to_arrays(
             kernel.out_of(inside, self.frame, stretched=stretched)
         )
@@ -749,7 +774,8 @@ def split_by_class(
     with one_blas_thread():
         table = match_array(shared.sharing, like=training.rows.backend)
         children = split(training.kernel, training.rows, params, table, least)
-    owners, parents = np.asarray(children.owner), np.asarray(children.parent)
+    owners = np.asarray(children.owner)
+    parents = np.asarray(children.parent)
     alone = np.asarray(sharing_table(owners, 0.0, len(data.classes)))
     if np.isfinite(anchor):
         penalty = Anchor(anchor, children.params.kernels) if anchor else None

@@ -91,7 +91,8 @@ class LearnedSharing:
 
     def at(self, coordinates: Array, like: Learned) -> Learned:
         """The network at `coordinates`, in the shapes of `like`."""
-        xp, n = namespace(coordinates), like.sharing.shape[0] * like.sharing.shape[1]
+        xp = namespace(coordinates)
+        n = like.sharing.shape[0] * like.sharing.shape[1]
         params = self.network(like).at(coordinates[:-n], like)
         sharing = xp.reshape(coordinates[-n:], like.sharing.shape) ** 2
         return _with(params, shares_of_classes(sharing, like.sharing))

@@ -223,7 +223,8 @@ class SharedKernel:
     """
 
     def __init__(self, kernel: Kernel, sharing: Array, penalty: Penalty | None = None) -> None:
-        self.kernel, self.sharing = kernel, sharing
+        self.kernel = kernel
+        self.sharing = sharing
         self.penalty = NoPenalty() if penalty is None else penalty
 
     # -- training ----------------------------------------------------------------------------------
@@ -242,7 +243,8 @@ class SharedKernel:
     def sweep_and_mass(self, rows: Rows, params: Params) -> tuple[Params, float, Array]:
         """`sweep`, and the mass of each kernel in each class, (M, K)."""
         e_step_params = self.e_step_params(params, rows.eps)
-        totals, subkernels = self.totals(rows, e_step_params), None
+        totals = self.totals(rows, e_step_params)
+        subkernels = None
         if isinstance(totals, TotalsByClass):
             subkernels = self.subkernels(totals, params, e_step_params)
         log_prior = self.penalty.objective(self.kernel, params.kernels, subkernels)
@@ -294,7 +296,8 @@ class SharedKernel:
             sums, log_evidence = fused_sums(
                 columns, indicators + features, block.weight, e_step_params.weight
             )
-            mass, sums = sums[:n_columns, :].T, sums[n_columns:, :]
+            mass = sums[:n_columns, :].T
+            sums = sums[n_columns:, :]
             return self._totals(
                 block, e_step_params, mass, sums, self._row_weight(block), log_evidence
             )
@@ -335,16 +338,19 @@ class SharedKernel:
             phi = block.scratch("features", (1 + self.kernel.n_features(d), n))
             phi[0, :] = 1
             self.kernel.write_features(phi[1:, :], block)
-        sums, mass = 0.0, [as_float64(xp.zeros_like(e_step_params.table[:, 0]))] * n_columns
+        sums = 0.0
+        mass = [as_float64(xp.zeros_like(e_step_params.table[:, 0]))] * n_columns
         log_evidence = empty((n,), block.x)
         for code, span in classes.items():
-            k, part = code % n_columns, usable[code % n_columns]
+            k = code % n_columns
+            part = usable[code % n_columns]
             weight = None if block.weight is None else block.weight[span]
             if fused:
                 pairs = ((one, one), *features)
                 found, log_evidence[span] = fused_sums(phi[:, span], pairs, weight, part.weight)
             else:
-                x, of_class = block.x[span, :], phi[:, span]
+                x = block.x[span, :]
+                of_class = phi[:, span]
                 make = partial(self._log_joint_of_class, part, e_step_params, of_class, x)
                 responsibility, log_evidence[span] = responsibilities(make, weight)
                 found = as_float64(self.kernel.sums(of_class, x, responsibility))
@@ -371,7 +377,8 @@ class SharedKernel:
         """The same where cells are missing: by the cells that are known, the others as each kernel
         expects them.
         """
-        n_columns, posterior = e_step_params.table.shape[1], e_step_params.class_posterior
+        n_columns = e_step_params.table.shape[1]
+        posterior = e_step_params.class_posterior
         observed = self.kernel.observe(e_step_params.natural_params, block)
         indicators = block.once((type(self), n_columns), self._indicators, n_columns)  # (K + 1, n)
         responsibility, log_evidence = self._observed_responsibility(block, e_step_params, observed)
@@ -421,7 +428,8 @@ class SharedKernel:
         )
 
     def _make_factors(self, block: Block) -> Any:
-        found, n_columns = self.kernel.factors(block), self.sharing.shape[1] + 1
+        found = self.kernel.factors(block)
+        n_columns = self.sharing.shape[1] + 1
         if found is None:
             return None
         given, features = found
@@ -476,7 +484,8 @@ class SharedKernel:
             parts = list(zip(spans, (1.0, posterior), strict=True))
         found = []
         for span, share in parts:
-            x, mine = block.x[span, :], responsibility[:, span] * share
+            x = block.x[span, :]
+            mine = responsibility[:, span] * share
             sums = as_float64(self.kernel.sums(phi[n_columns:, span], x, mine))
             mass = sums[:1, :].T
             found.append(self.kernel.moments(mass, sums, e_step_params.natural_params, x, mine))
@@ -491,7 +500,8 @@ class SharedKernel:
         mass: Array,
     ) -> Params:
         """(35)-(37), or their counterparts under the penalty."""
-        xp, moments = namespace(params.mixing), replace(totals.moments, mass=mass)
+        xp = namespace(params.mixing)
+        moments = replace(totals.moments, mass=mass)
         natural_params = match_array(e_step_params.natural_params, like=mass)
         moment_origin = self.kernel.moment_origin(natural_params)
         vanished = xp.sum(mass, axis=1) <= VANISHED * totals.weight / mass.shape[0]
@@ -509,7 +519,8 @@ class SharedKernel:
         self, totals: "TotalsByClass", params: Params, e_step_params: EStepParams
     ) -> Subkernels:
         """(11), (12), (15): each kernel as each class alone sees it."""
-        mass, by_class = self.by_class(totals.moments.mass, e_step_params), []
+        mass = self.by_class(totals.moments.mass, e_step_params)
+        by_class = []
         natural_params = match_array(e_step_params.natural_params, like=mass)
         moment_origin = self.kernel.moment_origin(natural_params)
         for k, moments in enumerate(totals.by_class):
@@ -541,7 +552,8 @@ class SharedKernel:
 
     def _indicators(self, block: Block) -> Array:
         """(K + 1, n) or (K + 1, 1)."""
-        xp, home = namespace(block.x), device(block.x)
+        xp = namespace(block.x)
+        home = device(block.x)
         codes = xp.asarray([*range(self.sharing.shape[1]), -1], dtype=block.y.dtype, device=home)  # type: ignore[union-attr]
         return xp.astype(codes[:, None] == block.y[None, :], block.x.dtype)  # type: ignore[index]
 
@@ -579,7 +591,8 @@ class SharedKernel:
         A `generative_weight` w makes it a hybrid of both objectives,
         :math:`(1 - w) \log P(y \mid x) + w \log p(x, y)`, whose responsibilities are :math:`r - (1 - w) q`.
         """
-        xp, mixing = namespace(params.mixing), params.mixing
+        xp = namespace(params.mixing)
+        mixing = params.mixing
         natural_params = self.kernel.natural_params(params.kernels, rows.eps)
         weight = xp.concat([natural_params.offset[:, None], natural_params.weight], axis=1)
         log_mixing = clip(safe_log(mixing), LOG_ZERO, math.inf)
@@ -666,7 +679,8 @@ class SharedKernel:
         q and log p(x) count by `evidence_weight`. Everything is linear in the densities e:
         r - q = e * ([pi, -pi P] @ [1(y = k) / p(x|y); 1 / p(x)]), one small product.
         """
-        xp, mixing = namespace(block.x), given.mixing
+        xp = namespace(block.x)
+        mixing = given.mixing
         mixed = mixing @ given.class_prior  # (M,)
         density = exp_within_range(make_scores())
         if density is not None:
@@ -689,10 +703,8 @@ class SharedKernel:
                 log_ratio = xp.log(own) - given.evidence_weight * xp.log(evidence)
                 return density, mixing * shares[:, :-1], mixed * shares[:, -1], log_ratio
         scores = make_scores()
-        log_own, log_mixed = (
-            given.log_mixing @ of_class,
-            clip(safe_log(mixed), LOG_ZERO, math.inf)[:, None],
-        )
+        log_own = given.log_mixing @ of_class
+        log_mixed = clip(safe_log(mixed), LOG_ZERO, math.inf)[:, None]
         own, log_evidence_own = responsibilities(lambda: scores + log_own, weight)
         summed_out, log_evidence = responsibilities(lambda: scores + log_mixed, weight)
         shares = xp.where(
@@ -745,7 +757,8 @@ class SharedKernel:
 
     def at(self, coordinates: Array, like: Params) -> Params:
         """The network at `coordinates`, in the shapes of `like`."""
-        xp, n_mixing = namespace(coordinates), like.mixing.shape[0] * like.mixing.shape[1]
+        xp = namespace(coordinates)
+        n_mixing = like.mixing.shape[0] * like.mixing.shape[1]
         mixing = xp.reshape(coordinates[-n_mixing:], like.mixing.shape) ** 2
         kernels = self.kernel.at(coordinates[:-n_mixing], like.kernels)
         return Params(
@@ -774,7 +787,8 @@ class SharedKernel:
         natural_params = self.kernel.natural_params(params.kernels, rows.eps)
         found = rows.total(self.worst_rows, natural_params, self.sharing * params.mixing)
         worst_rows = match_array(found, like=params.mixing)
-        to, mixing = {}, xp.asarray(params.mixing, copy=True)
+        to = {}
+        mixing = xp.asarray(params.mixing, copy=True)
         for k, j in moves(empty, owner).items():
             share = 1 / (1 + float(class_weight[k]))
             to[j] = worst_rows.x[k, :]
@@ -789,7 +803,8 @@ class SharedKernel:
 
     def without(self, params: Params, dropped: list[int]) -> Params:
         """The network less some kernels, its mixing weights made to sum to one again."""
-        xp, home = namespace(params.mixing), device(params.mixing)
+        xp = namespace(params.mixing)
+        home = device(params.mixing)
         keep = [j for j in range(params.mixing.shape[0]) if j not in dropped]
         index = xp.asarray(keep, dtype=xp.int64, device=home)
         mixing = xp.take(params.mixing, index, axis=0)
@@ -803,7 +818,8 @@ class SharedKernel:
 
     def worst_rows(self, block: Block, natural_params: NaturalParams, allowed: Array) -> WorstRows:
         """Of each class, the row of this block with the lowest log sum_j allowed_jk p(x|j)."""
-        xp, log_density = namespace(block.x), self.log_density(block, natural_params, allowed).T
+        xp = namespace(block.x)
+        log_density = self.log_density(block, natural_params, allowed).T
         counts = self._indicators(block)[:-1, :] > 0  # (K, n)
         if block.weight is not None:
             counts = counts & (block.weight > 0)

@@ -27,7 +27,8 @@ from .fit import DEFAULT_PER_CLASS, MixtureTraining, Settings, is_auto, log_join
 from .network import SharedKernel
 from .start import Start
 
-FIRST_SHARING, DEGREES = 0.1, (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
+FIRST_SHARING = 0.1
+DEGREES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 STRENGTHS = (5.0, 20.0)
 
 EARLY = 4
@@ -91,7 +92,8 @@ def choose_settings(
             f"n_kernels='auto' and covariance_type='auto' take no {given[0]}; leave it out, or "
             "give a number and a type."
         )
-    search, interrupted = _Search(settings, data, verbose), False
+    search = _Search(settings, data, verbose)
+    interrupted = False
     try:
         search.run()
     except KeyboardInterrupt:
@@ -108,7 +110,9 @@ class _Search:
     """
 
     def __init__(self, settings: Settings, data: TrainingData, verbose: int) -> None:
-        self.settings, self.data, self.verbose = settings, data, verbose
+        self.settings = settings
+        self.data = data
+        self.verbose = verbose
         self.rows = draw_rows(data, settings.seed, MOST_ROWS)
         _, code, weight, key = self.rows
         n_folds = 5 if data.weight < 600 else 3  # enough must be held out to compare networks
@@ -119,7 +123,8 @@ class _Search:
         self.losses: dict[Candidate, list[Loss]] = {}
         self.log_joint: dict[Candidate, np.ndarray] = {}
         self.starts: dict[Any, Start] = {}
-        sharing, d = settings.sharing, data.rows.n_features
+        sharing = settings.sharing
+        d = data.rows.n_features
         degree = (
             FIRST_SHARING if isinstance(sharing, str) else None if np.ndim(sharing) else sharing
         )
@@ -135,7 +140,8 @@ class _Search:
         """Try candidates, from the first to those derived from the best."""
         if not self.folds:
             return
-        settings, rows_weight = self.settings, self.rows.weight.sum()
+        settings = self.settings
+        rows_weight = self.rows.weight.sum()
         for candidate in self.first:
             self._enlarge(candidate)
         for candidate in sorted(self.losses, key=self._tempered):
@@ -161,7 +167,8 @@ class _Search:
 
     def _enlarge(self, candidate: Candidate) -> None:
         """More kernels a class, until that lowers the loss on the first fold no further."""
-        smallest, most = candidate, self.rows.weight.sum() / ROWS_A_KERNEL
+        smallest = candidate
+        most = self.rows.weight.sum() / ROWS_A_KERNEL
         self._score(candidate, first=True)
         while candidate.each and 2 * self._n_kernels(candidate) <= most:
             candidate = candidate._replace(each=2 * candidate.each)
@@ -201,7 +208,8 @@ class _Search:
         settings = self.settings_of(candidate)
 
         def fit(train: tuple[Any, ...], out: tuple[Any, ...]) -> tuple[None, np.ndarray]:
-            rows, key = SampledRows(*train[:4]), (candidate[:2], out[4][0])
+            rows = SampledRows(*train[:4])
+            key = (candidate[:2], out[4][0])
             data = fold_data(self.data, rows, settings.n_jobs)
             given = replace(settings, start=self.starts.get(key, settings.start))
             training = MixtureTraining(data, given.limited(rows.x, rows.code, len(data.classes)))
@@ -248,7 +256,8 @@ class _Search:
 
     def _behind(self, candidate: Candidate, other: Candidate) -> tuple[float, float]:
         """How far a loss is above another on common folds, and the standard error of that."""
-        mine, others = self.losses[candidate], self.losses[other]
+        mine = self.losses[candidate]
+        others = self.losses[other]
         common = min(len(mine), len(others)) - 1
         return mine[common].behind(others[common])
 
@@ -265,7 +274,8 @@ class _Search:
         return sum(self._counts(candidate)) if candidate.each else self.settings.n_total or default
 
     def _size(self, candidate: Candidate) -> int:
-        n_kernels, d = self._n_kernels(candidate), self.data.rows.n_features
+        n_kernels = self._n_kernels(candidate)
+        d = self.data.rows.n_features
         return _n_parameters(candidate.covariance_type, n_kernels, d)
 
     def settings_of(self, candidate: Candidate, compared: bool = True) -> Settings:
@@ -296,7 +306,8 @@ class _Search:
         """
         rows = []
         for c, losses in self.losses.items():
-            loss, n_folds = losses[-1], len(self.folds) if len(losses) == 2 else 1
+            loss = losses[-1]
+            n_folds = len(self.folds) if len(losses) == 2 else 1
             sharing = np.nan if c.sharing is None else c.sharing
             tried = c.covariance_type, self._n_kernels(c), c.kernel_prior or "none", sharing
             means = (loss.mean(values) for values in (loss.tempered, loss.plain, loss.wrong))

@@ -235,7 +235,8 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
 
 def _joint_posterior(block: Block, members: tuple[Member, ...], class_prior: Array) -> Array:
     """P(network, kernel | x), (n, M of all networks)."""
-    xp, log_prior = namespace(block.x), safe_log(class_prior)
+    xp = namespace(block.x)
+    log_prior = safe_log(class_prior)
     evidence = [
         logsumexp(network.log_density(block, *params) + log_prior, axis=1)
         for network, *params in members

@@ -132,7 +132,9 @@ class StreamNetwork:
     def __init__(
         self, state: StreamState, settings: Settings, half_life: float | None = None
     ) -> None:
-        self.state, self.settings, self.half_life = state, settings, half_life
+        self.state = state
+        self.settings = settings
+        self.half_life = half_life
         self.kernel: Gaussian = FAMILIES[settings.covariance_type](
             settings.covariance_floor * state.variance
         )
@@ -173,7 +175,8 @@ class StreamNetwork:
 
     def holding(self, data: TrainingData) -> "StreamNetwork":
         """The same with the outliers of a mini-batch held where `fit` would hold them."""
-        frame, deviation = self.state.frame, np.sqrt(data.variance)
+        frame = self.state.frame
+        deviation = np.sqrt(data.variance)
         farthest = np.abs(data.mean - frame.origin) + data.reach * np.where(deviation, deviation, 1)
         frame = replace(frame, reach=farthest / frame.unit)
         return self._of(replace(self.state, frame=frame))
@@ -212,17 +215,18 @@ class StreamNetwork:
         """(1 - gamma) of what was, and gamma of a mini-batch with this mass (M, K); scatters about
         the new means.
         """
-        n, moments, of_kernel = (
-            float(totals.weight),
-            cast(Moments, totals.moments),
-            mass.sum(axis=1),
-        )
-        state, kernel, some = self.state, self.kernel, of_kernel > 1e-12 * n
+        n = float(totals.weight)
+        moments = cast(Moments, totals.moments)
+        of_kernel = mass.sum(axis=1)
+        state = self.state
+        kernel = self.kernel
+        some = of_kernel > 1e-12 * n
         shift = np.where(some[:, None], moments.first / np.where(some, of_kernel, 1)[:, None], 0.0)
         scatter = np.asarray(moments.second - kernel.squares(of_kernel, shift)) / n
         origin = np.asarray(kernel.moment_origin(natural_params))
         mean = np.where(some[:, None], origin + shift, natural_params.kernels.mean)
-        before, now = (1 - step) * state.mass.sum(axis=1), step * of_kernel / n
+        before = (1 - step) * state.mass.sum(axis=1)
+        now = step * of_kernel / n
         both = np.maximum(before + now, 1e-300)
         away = mean - state.mean
         between = kernel.squares(before * now / both, away)
@@ -239,9 +243,15 @@ class StreamNetwork:
         """With new kernels, of the mean shape of all, and without those that have lost their rows;
         a class keeps its largest.
         """
-        state, kernel, n_kernels = self.state, self.kernel, len(self.state.mean)
-        mass, mean, scatter, mixing = state.mass, state.mean, state.scatter, state.mixing
-        owners, is_pooled = state.owners, len(kernel.pool_moments(np.ones((2, 1)))) == 1
+        state = self.state
+        kernel = self.kernel
+        n_kernels = len(self.state.mean)
+        mass = state.mass
+        mean = state.mean
+        scatter = state.scatter
+        mixing = state.mixing
+        owners = state.owners
+        is_pooled = len(kernel.pool_moments(np.ones((2, 1)))) == 1
         if born:
             centers, codes, shares = map(np.array, zip(*born, strict=True))
             at = np.append(np.arange(n_kernels), np.zeros_like(codes))
@@ -251,7 +261,8 @@ class StreamNetwork:
             flat = np.asarray(kernel.flat(moved.covariance))[-len(born) :]
             new = np.asarray(kernel.pool_moments(shares[:, None] * flat))
             scatter = scatter + new if is_pooled else np.append(scatter, new, axis=0)
-            mean, owners = np.append(mean, centers, axis=0), np.append(owners, codes)
+            mean = np.append(mean, centers, axis=0)
+            owners = np.append(owners, codes)
             mass = np.append(mass, new_mass, axis=0)
             mixing = _mixing(mass, np.append(mixing, 0 * new_mass, axis=0))
         share = mass.sum(axis=1)
@@ -298,7 +309,9 @@ class StreamNetwork:
 
     def fitted(self, classes: np.ndarray, columns: Columns) -> FittedSharedKernel:
         """The network in the units of the data."""
-        state, settings, n_kernels = self.state, self.settings, len(self.state.mean)
+        state = self.state
+        settings = self.settings
+        n_kernels = len(self.state.mean)
         kernels = self.kernel.out_of(
             self.params.kernels, state.frame, stretched=settings.is_stretched
         )
@@ -420,7 +433,8 @@ def resume(
 ) -> StreamNetwork:
     """A stream that goes on from a fitted network, whose kernels are given in the frame."""
     plain = FAMILIES[settings.covariance_type](np.zeros(kernels.mean.shape[1]))
-    mean, mass = np.asarray(kernels.mean), fitted.mixing * fitted.class_prior
+    mean = np.asarray(kernels.mean)
+    mass = fitted.mixing * fitted.class_prior
     share = mass.sum(axis=1)
     spread = np.asarray(plain.variances(kernels)) + (mean - share @ mean) ** 2
     flat = np.asarray(plain.flat(kernels.covariance))

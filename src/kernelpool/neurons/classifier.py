@@ -287,7 +287,8 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         return self._averaged(self._encoded(X), posterior)
 
     def _describe(self) -> Description:
-        share, shapes = np.asarray(self.mixing_), {}
+        share = np.asarray(self.mixing_)
+        shapes = {}
         if self.local and not any(self.columns_.levels):  # with categories neurons see indicators
             shapes = {"mean": self.means_, "variance": self.covariances_}
         place = ", each with a place of its own," if self.local else ""

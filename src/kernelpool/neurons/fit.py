@@ -109,7 +109,8 @@ def fit_neurons(
         repel_rows=rule is not None,
         repel_bias=rule is not None and rule.repulsion_on == "bias",
     )
-    x, rng = frame.inside(x), np.random.default_rng(seed)
+    x = frame.inside(x)
+    rng = np.random.default_rng(seed)
     rows = network.rows(x, codes, weight)
     stop = Stop(max_iter, tol * precision, monotone=rule is None)
     runs: list[tuple[Fit[NeuronParams], list[NeuronParams]]] = []

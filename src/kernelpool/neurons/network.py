@@ -178,11 +178,15 @@ class Competitive:
         repel_rows: bool = False,
         repel_bias: bool = False,
     ) -> None:
-        self.n_classes, self.n_outputs = n_classes, 1 if n_classes == 2 else n_classes
+        self.n_classes = n_classes
+        self.n_outputs = 1 if n_classes == 2 else n_classes
         smooth = LogisticNeuron() if n_classes == 2 else Softmax()
         self.neuron: Neuron = Margin() if margin else smooth
-        self.precision, self.repulsion, self.decay = precision, repulsion, decay
-        self.repel_rows, self.repel_bias = repel_rows, repel_bias
+        self.precision = precision
+        self.repulsion = repulsion
+        self.decay = decay
+        self.repel_rows = repel_rows
+        self.repel_bias = repel_bias
 
     # -- training ----------------------------------------------------------------------------------
 
@@ -212,7 +216,8 @@ class Competitive:
 
         first = cost(params.weight)
         weight, last = solver(cost, params.weight, first)
-        mass, n_rows = responsibility.sum(axis=1), float(rows.weight.sum())
+        mass = responsibility.sum(axis=1)
+        n_rows = float(rows.weight.sum())
         better = replace(params, weight=weight, mixing=mass / mass.sum())
         if params.place is not None:
             place = _moved(*params.place, rows.inputs[:-1].T, responsibility)
@@ -271,7 +276,8 @@ class Competitive:
         if params.place is None:
             return np.asarray(gate[:, None])
         mean, variance = params.place
-        x, precision = inputs[:-1], 1 / variance
+        x = inputs[:-1]
+        precision = 1 / variance
         squared = precision @ (x * x) - 2 * (precision * mean) @ x
         constant = (precision * mean**2 + np.log(2 * np.pi * variance)).sum(axis=1)
         return np.asarray((gate - 0.5 * constant)[:, None] - 0.5 * squared)
@@ -297,7 +303,8 @@ class Competitive:
     def neuron_posterior(self, x: np.ndarray, params: NeuronParams) -> np.ndarray:
         """(3) with the class summed out, P(j|x), (n, M)."""
         inputs = with_one(x)
-        activation, gate = self._activation(inputs, params.weight), self._gate(inputs, params)
+        activation = self._activation(inputs, params.weight)
+        gate = self._gate(inputs, params)
         targets = np.eye(self.n_classes)[:, -self.n_outputs :, None]  # (K, C, 1)
         errors = [self.neuron.misfit(activation, target)[0] for target in targets]
         log_joint = gate - 0.5 * self.precision * np.stack(errors)  # (K, M, n)

@@ -89,7 +89,8 @@ class FittedParzen(Space, FittedTabular):
     def params(self, *, grouped: bool = False) -> ParzenParams:
         """The network in that space; `grouped` where copies of kernels must be known."""
         codes = np.searchsorted(self.classes, self.kernel_classes)
-        center, weight = self.inside(self.kernels), self.kernel_weights
+        center = self.inside(self.kernels)
+        weight = self.kernel_weights
         group = near_copies(center, weight) if grouped else np.zeros(len(codes), int)
         prior = self.fitted_prior if self.prior_given else None
         params = voting_params(center, codes, weight, group, len(self.classes), prior)
@@ -141,7 +142,8 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         """
         x, _, weight = labeled(data.rows)
         location, variance = mean_and_variance(x, weight)
-        scale, unit = np.ones_like(variance), 1.0
+        scale = np.ones_like(variance)
+        unit = 1.0
         if self.standardize:
             numbers = np.arange(len(variance)) < sum(not n for n in columns.levels)
             scale = np.sqrt(np.where((variance > 0) & numbers, variance, 1.0))
@@ -153,8 +155,10 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         self, network: ParzenNetwork, rows: ParzenRows, z: np.ndarray, space: Space, shared: Any
     ) -> dict[str, Any]:
         """The fields of the fitted record."""
-        at, params = network.at, network.params
-        prior, given = self._prior_given(shared), self.class_prior is not None
+        at = network.at
+        params = network.params
+        prior = self._prior_given(shared)
+        given = self.class_prior is not None
         votes = np.bincount(rows.codes[at], params.weight, minlength=rows.n_classes)
         prior = prior if given else votes / votes.sum()
         conditional = self.radius == "conditional" and isinstance(self._profile, GaussianProfile)
@@ -199,7 +203,8 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         if X_val is None:
             return None
         z, codes = self._validation_data(X_val, y_val, shared)
-        rows, nowhere = (space.inside(z), codes, np.ones(len(z))), np.full(len(z), -1)
+        rows = (space.inside(z), codes, np.ones(len(z)))
+        nowhere = np.full(len(z), -1)
         return ParzenRows(*rows, nowhere, nowhere, len(shared["classes"]))
 
     # -- predictions -------------------------------------------------------------------------------
@@ -210,7 +215,8 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         return each_row(lambda x: function(x, *args), self._fitted.inside(z))
 
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
-        fitted, scores = self._fitted, self._of_kernels(z, class_scores)
+        fitted = self._fitted
+        scores = self._of_kernels(z, class_scores)
         scores = tempered_scores(scores, fitted.temperature)
         if fitted.class_prior is not fitted.fitted_prior:
             fitted_prior = np.where(fitted.fitted_prior > 0, fitted.fitted_prior, 1.0)
@@ -264,7 +270,8 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         return self._averaged(x, partial(self._of_kernels, function=_covered)) > 0
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        fitted, columns = self._fitted, self._fitted.columns
+        fitted = self._fitted
+        columns = self._fitted.columns
         chosen = np.empty(len(codes), int)
         for k in np.unique(codes):
             in_class = np.flatnonzero(fitted.kernel_classes == fitted.classes[k])
@@ -438,7 +445,8 @@ class ParzenClassifier(ParzenEstimator):
         data, shared = self._complete_data(X, y, sample_weight)
         rng = check_random_state(self.random_state)
         space = self._space(data, shared["columns"])
-        rows, prior = self._parzen_rows(data, space), self._prior_given(shared)
+        rows = self._parzen_rows(data, space)
+        prior = self._prior_given(shared)
         validation = self._validation_rows(X_val, y_val, shared, space)
         if self.radius == "conditional" and isinstance(self._profile, GaussianProfile):
             network = conditional_network(rows, prior, rng, validation)
@@ -662,7 +670,8 @@ class ReducedParzenClassifier(ParzenEstimator):
         config = ParzenConfig(self._profile, self._inner_radius(space), self._prior_given(shared))
         edit = self.edit if isinstance(self.edit, bool | str) else _editor(self.edit, space)
         reduction = Reduction(rows, config, rng, edit, validation)
-        search, interrupted = None, False
+        search = None
+        interrupted = False
         try:
             if size is None:
                 search = SizeSearch(reduction, float(self.tolerance))
@@ -672,7 +681,8 @@ class ReducedParzenClassifier(ParzenEstimator):
         except KeyboardInterrupt:
             if reduction.best_trial is None:
                 raise
-            network, interrupted = reduction.best_trial, True
+            network = reduction.best_trial
+            interrupted = True
         z = np.asarray(data.rows.x, np.float64)  # type: ignore[attr-defined]
         fields = self._record(network, rows, z, space, shared)
         # a certificate needs a network that depends on its kernels and a radius from the fixed list
@@ -701,7 +711,8 @@ class ReducedParzenClassifier(ParzenEstimator):
 
     def _size(self, rows: ParzenRows) -> int | None:
         """How many kernels to keep; None if that is to be found."""
-        n, n_classes = len(rows.x), len(np.unique(rows.codes))
+        n = len(rows.x)
+        n_classes = len(np.unique(rows.codes))
         if self.n_kernels == "auto":
             return None
         size = self.n_kernels

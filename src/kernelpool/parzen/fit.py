@@ -217,7 +217,8 @@ def candidate_radii(profile: Profile, rows: ParzenRows) -> np.ndarray:
     """Candidates, falling, from the fixed list: from the spread of the data to less than a row's
     distance from the next.
     """
-    variance, d = rows.variance, rows.x.shape[1]
+    variance = rows.variance
+    d = rows.x.shape[1]
     # the largest has the variance of a ball with the spread of the rows as its radius
     spread = math.sqrt(variance.sum() / ((d + 2) * profile.variance(d)))
     if not spread > 0:
@@ -245,15 +246,20 @@ def with_radius(
     fewest: it covers more. Where pairs of rows and kernels are too many, a random part of the rows
     counts.
     """
-    profile, given, params = config.profile, config.radius, network.params
+    profile = config.profile
+    given = config.radius
+    params = network.params
     radii = candidate_radii(profile, rows) if given is None else np.array([given])
-    at, most = np.arange(len(query.x)), max(LOO_ROWS, LOO_PAIRS // len(network.at))
+    at = np.arange(len(query.x))
+    most = max(LOO_ROWS, LOO_PAIRS // len(network.at))
     if len(at) > most:
         at = np.sort(rng.choice(at, most, replace=False))
-    some, narrowest = query.part(at), replace(params, radius=float(radii[-1]))
+    some = query.part(at)
+    narrowest = replace(params, radius=float(radii[-1]))
     at_radii = partial(wrong_rows, profile=profile, params=narrowest, radii=radii.tolist())
     wrong = some.weight @ each_row(at_radii, some.x, some.codes, some.group)  # (R,)
-    total, fewest = float(some.weight.sum()), float(wrong.min())
+    total = float(some.weight.sum())
+    fewest = float(wrong.min())
     if ease:
         # wrong rows are added up in another order than all: their ratio may exceed one
         allowed = fewest + ease * math.sqrt(max(0.0, fewest * (1 - fewest / total)))
@@ -288,7 +294,8 @@ def conditional_network(
     votes = _Votes(params, query)
     spread = math.sqrt(rows.variance.mean()) or 1.0
     if not votes.weight.any():  # no class has a second row
-        params, nothing = replace(network.params, radius=spread), np.array([np.nan])
+        params = replace(network.params, radius=spread)
+        nothing = np.array([np.nan])
         return replace(network, params=params, radii=np.array([spread]), errors=nothing)
     unit = max(votes.third_neighbor(), NEAREST * spread)
     tried: dict[float, Loss] = {}
@@ -321,13 +328,16 @@ class _Votes:
     """
 
     def __init__(self, params: ParzenParams, query: ParzenRows) -> None:
-        self.codes, self.log_scale = query.codes, params.log_scale
+        self.codes = query.codes
+        self.log_scale = params.log_scale
         self.votes = np.asarray(params.weight, np.float32)
         self.spans = [slice(*params.offsets[k : k + 2]) for k in range(params.n_classes)]
-        n, n_kernels = len(query.x), len(params.center)
+        n = len(query.x)
+        n_kernels = len(params.center)
         self.away = np.empty((n, n_kernels), np.float32)
         self.least, self.third = np.full((n, len(self.spans)), np.inf), np.empty(n)
-        step, third = max(1, (1 << 21) // n_kernels), min(2, n_kernels - 1)
+        step = max(1, (1 << 21) // n_kernels)
+        third = min(2, n_kernels - 1)
         for start in range(0, n, step):
             rows = slice(start, start + step)
             squared = np.maximum(squared_distances(query.x[rows], params.center, params.narrow), 0)
@@ -418,7 +428,9 @@ def multi_edit(
         predicted = present[0] if len(present) == 1 else predict(train, test)
         return np.asarray(codes[test] == predicted)
 
-    left, history, unchanged = np.arange(len(codes)), [len(codes)], 0
+    left = np.arange(len(codes))
+    history = [len(codes)]
+    unchanged = 0
     spared: set[int] = set()
     while unchanged < n_iter_no_change and len(history) <= max_iter and len(left) >= n_splits:
         parts = np.array_split(rng.permutation(left), n_splits)
@@ -464,7 +476,10 @@ class Reduction:
         edit: bool | str | Editor,
         validation: ParzenRows | None = None,
     ) -> None:
-        self.rows, self.config, self.rng, self.edit = rows, config, rng, edit
+        self.rows = rows
+        self.config = config
+        self.rng = rng
+        self.edit = edit
         self.validation = validation
         self.full = full_network(rows, config, rng)
         self.full_radius = self.full.params.radius
@@ -490,7 +505,8 @@ class Reduction:
 
     def _pools(self) -> list[np.ndarray]:
         """Sets of rows among which kernels may be chosen: what editing leaves, or all."""
-        rows, everything = self.rows, np.arange(len(self.rows.x))
+        rows = self.rows
+        everything = np.arange(len(self.rows.x))
         if self.edit is False or len(everything) < 3:  # too few for three parts
             return [everything]
         if callable(self.edit):
@@ -514,7 +530,8 @@ class Reduction:
         more of the outer class around it, so boundaries move inwards as long as there is something
         to drop: the first round may be the better one.
         """
-        rows, seed = self.rows, self.rng.randint(2**31)
+        rows = self.rows
+        seed = self.rng.randint(2**31)
 
         def predict(train: np.ndarray, test: np.ndarray) -> np.ndarray:
             params = network_at(rows, train, None, equal=True).params  # distinct rows count once
@@ -546,7 +563,8 @@ class Reduction:
 
         def error_of(way: tuple[int, int]) -> float:
             if way not in errors:
-                some, most = self.pools[way[0]], max(TRIAL_ROWS, 8 * size)
+                some = self.pools[way[0]]
+                most = max(TRIAL_ROWS, 8 * size)
                 if len(some) > most:
                     some = np.random.RandomState(seed).permutation(some)[:most]
                 errors[way] = self._trial(some, way, size, TRIAL_SWEEPS, seed).error
@@ -560,7 +578,8 @@ class Reduction:
             ways = [(i, 0) for i in range(len(self.pools))]
             return min(ways, key=error_of) if len(ways) > 1 else (0, 0)
         for i in range(len(self.pools)):
-            way, last = (i, self.way[1]), None
+            way = (i, self.way[1])
+            last = None
             while way != last:
                 way, last = best_near(way, 2), way
         return best_near(min(errors, key=error_of), 1)
@@ -571,12 +590,17 @@ class Reduction:
         """`size` of the rows `some` of a pool, and the radius at which they classify the training
         rows best.
         """
-        rng, part = np.random.RandomState(seed), self.rows.part(some)
+        rng = np.random.RandomState(seed)
+        part = self.rows.part(some)
         codes = np.unique(part.codes)
-        weights, most = np.bincount(part.codes, part.weight)[codes], np.bincount(part.codes)[codes]
-        radius, kept, criterion = 2.0 ** (way[1] / 2) * self.full_radius, [], []
+        weights = np.bincount(part.codes, part.weight)[codes]
+        most = np.bincount(part.codes)[codes]
+        radius = 2.0 ** (way[1] / 2) * self.full_radius
+        kept = []
+        criterion = []
         for code, count in zip(codes, apportion(weights, most, size), strict=True):
-            in_class, reached = np.flatnonzero(part.codes == code), [0.0]
+            in_class = np.flatnonzero(part.codes == code)
+            reached = [0.0]
             chosen = list(range(count))
             if count < len(in_class):
                 own = part.part(in_class)
@@ -609,8 +633,11 @@ class SizeSearch:
     """
 
     def __init__(self, reduction: Reduction, tolerance: float) -> None:
-        rows, config = reduction.rows, reduction.config
-        self.reduction, self.rows, self.tolerance = reduction, rows, tolerance
+        rows = reduction.rows
+        config = reduction.config
+        self.reduction = reduction
+        self.rows = rows
+        self.tolerance = tolerance
         params = reduction.full.params
         at_radius = partial(
             wrong_rows, profile=config.profile, params=params, radii=[params.radius]
@@ -638,7 +665,8 @@ class SizeSearch:
         """The network of all rows: of the smallest size that suffices, or as much larger as it
         needs to be.
         """
-        size, n_rows = self.smallest(), len(self.rows.x)
+        size = self.smallest()
+        n_rows = len(self.rows.x)
         while size < n_rows:
             found = self.reduction.reduce(size)
             if self._within(found.error - self.full_error):
@@ -653,9 +681,11 @@ class SizeSearch:
         All rows if none does.
         """
         fewest = min((len(r.rows.x) for r in self.reductions), default=0)
-        below, size = 0, len(np.unique(self.rows.codes))
+        below = 0
+        size = len(np.unique(self.rows.codes))
         while not self.suffices(size):
-            below, size = size, 2 * size
+            below = size
+            size = 2 * size
             if 2 * size > fewest:
                 return len(self.rows.x)
         between = round(math.sqrt(below * size))
@@ -669,14 +699,17 @@ class SizeSearch:
         its standard error. Where that exceeds half of the tolerance, the rows are too few to tell,
         and half of the tolerance must do.
         """
-        wrong, at = np.empty(0), np.empty(0, int)
+        wrong = np.empty(0)
+        at = np.empty(0, int)
         excess = math.inf
         for out, reduction in zip(self.folds, self.reductions, strict=True):
             held_out = self.rows.part(out)
             params = reduction.reduce(size).params
             codes = predicted_codes(params, reduction.config.profile, held_out.x)
-            wrong, at = np.append(wrong, codes != held_out.codes), np.append(at, out)
-            difference, weight = wrong - self.full_wrong[at], self.rows.weight[at]
+            wrong = np.append(wrong, codes != held_out.codes)
+            at = np.append(at, out)
+            difference = wrong - self.full_wrong[at]
+            weight = self.rows.weight[at]
             excess = float(difference @ weight / weight.sum())
             variance = float((difference - excess) ** 2 @ weight)
             self.standard_error = math.sqrt(variance) / float(weight.sum())

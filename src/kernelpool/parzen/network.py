@@ -294,7 +294,8 @@ def log_votes(
     """log sum_i w_i K((x - x_i) / r) of each class, (n, K); minus infinity where no kernel of the
     class covers the row. Kernels of the group `own` of a row, (n,), do not vote on it.
     """
-    scaled, center = x / params.radius, params.center / params.radius
+    scaled = x / params.radius
+    center = params.center / params.radius
 
     def squared(rows: Any, tile: slice) -> np.ndarray:
         found = profile.squared(scaled[rows], center[tile], params.narrow)
@@ -304,7 +305,8 @@ def log_votes(
 
     votes = np.full((len(x), params.n_classes), -np.inf)
     for k in np.flatnonzero(np.diff(params.offsets)).tolist():
-        total, every = np.zeros(len(x)), slice(None)
+        total = np.zeros(len(x))
+        every = slice(None)
         for tile in params.tiles(k):
             total += profile.height(squared(every, tile)) @ params.weight[tile]
         votes[:, k] = safe_log(total)
@@ -419,7 +421,8 @@ class Reducer:
         """Chen, Welling & Smola (8)-(9): each kernel goes where the density so far falls short of
         the full one the most.
         """
-        shortfall, running = self.full.copy(), np.zeros_like(self.full)
+        shortfall = self.full.copy()
+        running = np.zeros_like(self.full)
         kept: list[int] = []
         for t in range(k):
             kept.append(int(shortfall.argmax()))
@@ -468,7 +471,8 @@ class Reducer:
         """Half near the kernel that goes, half where rows would be badly represented without it;
         all of them if few.
         """
-        taken, n = set(kept), len(self.x)
+        taken = set(kept)
+        n = len(self.x)
         if n - len(kept) <= n_candidates:
             return sorted(set(range(n)) - taken)
         near = self.weight * out

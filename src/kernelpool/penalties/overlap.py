@@ -74,7 +74,8 @@ class Distance(ABC):
         """How far the tables of categories lie from those of one class, (M,): the Bhattacharyya
         distances of all columns.
         """
-        xp, both = namespace(kernels.mean), (kernels.probability * own.probability) ** 0.5
+        xp = namespace(kernels.mean)
+        both = (kernels.probability * own.probability) ** 0.5
         return -sum(xp.log(xp.sum(both[:, s], axis=1)) for s in kernel.spans)
 
     def joined(self, of_numbers: Array, of_categories: Array) -> Array:
@@ -122,7 +123,8 @@ class Bhattacharyya(Distance):
         columns = []
         for own in subkernels.kernels:
             both = Kernels(kernels.mean, 0.5 * (kernels.covariance + own.covariance))
-            log_both, log_own = kernel.log_size(both.covariance), kernel.log_size(own.covariance)
+            log_both = kernel.log_size(both.covariance)
+            log_own = kernel.log_size(own.covariance)
             away = (own.mean - kernels.mean)[:, None, :]
             columns.append(
                 kernel.distance(both, away)[:, 0] / 8
@@ -155,7 +157,8 @@ class FullBhattacharyya(Bhattacharyya):
         mass: Array,
         moment_origin: Array,
     ) -> PriorStatistics:
-        xp, d = namespace(mass), here.mean.shape[1]
+        xp = namespace(mass)
+        d = here.mean.shape[1]
         unit = xp.eye(d, dtype=mass.dtype, device=device(mass))
         matrix, force = mass[:, None, None] * unit, xp.zeros_like(here.mean)  # (M, d, d), (M, d)
         for k, own in enumerate(subkernels.kernels):
@@ -206,7 +209,8 @@ class KullbackLeibler(Distance):
 
     def exact(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
         """(delta + tr(Sigma_j^-1 Sigma_jk) - d + log |Sigma_j| - log |Sigma_jk|) / 2."""
-        xp, d = namespace(kernels.mean), kernels.mean.shape[1]
+        xp = namespace(kernels.mean)
+        d = kernels.mean.shape[1]
         precision, log_size = kernel.precision(kernels.covariance)
         columns = []
         for own in subkernels.kernels:
@@ -287,7 +291,8 @@ class Overlap(Penalty):
     ) -> PriorStatistics:
         """(27); (28) leaves the shapes to the rows."""
         assert subkernels is not None
-        family, here = gaussian_of(kernel, NAME), kernel.estimate(moments, moment_origin)
+        family = gaussian_of(kernel, NAME)
+        here = kernel.estimate(moments, moment_origin)
         mass = namespace(moments.mass).sum(moments.mass, axis=1)
         return self._distance.pull(family, here, subkernels, self.strength, mass, moment_origin)
 
@@ -296,7 +301,8 @@ class Overlap(Penalty):
     ) -> Array | float:
         """(29)."""
         assert subkernels is not None
-        xp, posterior = namespace(subkernels.posterior), subkernels.posterior
+        xp = namespace(subkernels.posterior)
+        posterior = subkernels.posterior
         if self.step != "next":
             assert subkernels.current is not None
             kernels = subkernels.current

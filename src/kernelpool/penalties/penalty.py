@@ -136,7 +136,8 @@ class PriorRows(Penalty):
         self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None = None
     ) -> float:
         """The expected log-likelihood of the rows that were seen before, up to a constant."""
-        family, xp = gaussian_of(kernel, type(self).__name__), namespace(kernels.mean)
+        family = gaussian_of(kernel, type(self).__name__)
+        xp = namespace(kernels.mean)
         found = family.log_prior(kernels, self.rows(family, xp.zeros_like(kernels.mean)))
         if isinstance(kernel, Product):
             found += float(xp.sum(self.table_counts(kernels.mean) * xp.log(kernels.probability)))
@@ -286,11 +287,13 @@ class Anchor(PriorRows):
     """
 
     def __init__(self, strength: float, home: Kernels) -> None:
-        self.strength, self.home = strength, home
+        self.strength = strength
+        self.home = home
 
     def rows(self, kernel: Gaussian, moment_origin: Array) -> PriorStatistics:
         """nu rows with the mean and covariance of `home`."""
-        xp, home = namespace(moment_origin), match_array(self.home, like=moment_origin)
+        xp = namespace(moment_origin)
+        home = match_array(self.home, like=moment_origin)
         away = home.mean - moment_origin
         second = kernel.pool_moments(
             self.strength * (kernel.flat(home.covariance) + kernel.square(away.T).T)

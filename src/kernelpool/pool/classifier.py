@@ -310,7 +310,9 @@ class PooledClassifier(DensityClassifier):
             )
         data = training_data(self, X, y, sample_weight, in_memory=True)
         (X,) = indexable(X)
-        columns, classes, n_classes = data.columns, data.classes, len(data.classes)
+        columns = data.columns
+        classes = data.classes
+        n_classes = len(data.classes)
         rows: Any = data.rows
         n_rows = len(rows.x)
         index = np.arange(n_rows) if rows.weight is None else np.flatnonzero(rows.weight > 0)
@@ -434,8 +436,7 @@ class PooledClassifier(DensityClassifier):
             loss = np.nan if fit.pooling is None else fit.pooling.loss
             print(
                 f"{trial.name}: held-out loss {trial.loss:.4f}, {trial.outcome}, "
-                f"{trial.seconds:.1f} s; "
-                f"pool {loss:.4f}; {len(trial.left)} left"
+                f"{trial.seconds:.1f} s; pool {loss:.4f}; {len(trial.left)} left"
             )
         if self.callback is not None:
             self.callback(trial)
@@ -445,10 +446,12 @@ class PooledClassifier(DensityClassifier):
     def _map_scores(self, X: Any, transform: Transform) -> Array:
         check_is_fitted(self)
         check_in_memory(self, X)
-        fitted, x = self._fitted, encoded_rows(self, X, dtype=np.float64)
+        fitted = self._fitted
+        x = encoded_rows(self, X, dtype=np.float64)
         table = fitted.table.decode(x) if fitted.columns.coded else X
         networks = [network for network in fitted.networks if network.member in fitted.members]
-        missing, draws = np.isnan(x), None
+        missing = np.isnan(x)
+        draws = None
         if missing.any() and fitted.imputation is not None:
             draws = imputations(fitted.imputation, x[missing.any(axis=1)])
         of_network = log_probas(networks, fitted.views, fitted.table, x, draws, table)
@@ -500,7 +503,8 @@ class PooledClassifier(DensityClassifier):
         return RowFunction(rows, _kernel_posterior, (self._density_networks(),))
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        networks, x = self._density_networks(), np.empty((len(codes), self.n_features_in_))
+        networks = self._density_networks()
+        x = np.empty((len(codes), self.n_features_in_))
         weights = np.array([network.density_weight for network in networks])
         chosen = rng.choice(len(networks), size=len(codes), p=weights / weights.sum())
         for i in np.unique(chosen):
@@ -557,7 +561,8 @@ class PooledClassifier(DensityClassifier):
             for 1,000 rows and ``outcome``.
         """
         check_is_fitted(self)
-        trials, weights = self.trials_, dict(zip(self.members_, self.weights_, strict=True))
+        trials = self.trials_
+        weights = dict(zip(self.members_, self.weights_, strict=True))
         order = np.argsort(trials["loss"])  # NaN comes last
         table = {
             "name": trials["name"],

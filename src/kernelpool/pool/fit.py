@@ -253,7 +253,8 @@ def scaled_view(x: np.ndarray, weight: np.ndarray, levels: tuple[int, ...]) -> V
 
 def warped_view(x: np.ndarray, weight: np.ndarray, levels: tuple[int, ...]) -> View:
     """The scaled view, warped by the exponents of the greatest likelihood."""
-    scaled, share = scaled_view(x, weight, levels), weight / weight.sum()
+    scaled = scaled_view(x, weight, levels)
+    share = weight / weight.sum()
     z = scaled.transform(x)
     exponent = likely_exponents(z, share)
     warped = yeo_johnson(z, exponent)
@@ -271,7 +272,8 @@ def yeo_johnson(u: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     """psi_lambda, feature by feature: a power of 1 + u above zero, one of 1 - u, with 2 - lambda,
     below.
     """
-    size, power = np.log1p(np.abs(u)), np.where(u >= 0, exponent, 2 - exponent)
+    size = np.log1p(np.abs(u))
+    power = np.where(u >= 0, exponent, 2 - exponent)
     small = np.abs(power) < 1e-8
     return np.sign(u) * np.where(small, size, np.expm1(power * size) / np.where(small, 1, power))
 
@@ -288,7 +290,9 @@ def likely_exponents(u: np.ndarray, share: np.ndarray) -> np.ndarray:
     Its slope is zero there, found by bisection for all features at once; a constant feature keeps
     1.
     """
-    size, above, sign = np.log1p(np.abs(u)), u >= 0, np.sign(u)
+    size = np.log1p(np.abs(u))
+    above = u >= 0
+    sign = np.sign(u)
     drift = share @ (sign * size)
     low, high = (np.full(u.shape[1], end) for end in EXPONENTS)
     for _ in range(BISECTIONS):
@@ -301,7 +305,8 @@ def likely_exponents(u: np.ndarray, share: np.ndarray) -> np.ndarray:
         centered = warped - share @ warped
         with np.errstate(invalid="ignore", divide="ignore"):
             rises = drift > share @ (centered * slope) / (share @ (centered * centered))
-        low, high = np.where(rises, exponent, low), np.where(rises, high, exponent)
+        low = np.where(rises, exponent, low)
+        high = np.where(rises, high, exponent)
     return np.where(np.ptp(u, axis=0) > 1e-12, 0.5 * (low + high), 1.0)
 
 
@@ -466,7 +471,9 @@ class PoolFit:
         return sorted(planned, key=lambda c: (c.name != first, -weight[c.name] / c.seconds))
 
     def _try(self, candidate: Candidate) -> PoolProgress:
-        begun, fold, view = perf_counter(), self.fold, candidate.view
+        begun = perf_counter()
+        fold = self.fold
+        view = candidate.view
 
         def trial(loss: float, pool_loss: float, outcome: str) -> PoolProgress:
             return PoolProgress(candidate.name, loss, pool_loss, perf_counter() - begun, outcome)
@@ -496,7 +503,8 @@ class PoolFit:
                 raise
             return trial(np.nan, np.nan, f"failed: {type(error).__name__}: {error}")
         self.networks[candidate.name], self.held_out[candidate.name] = networks, held_out
-        rows, held_out_by = self.weight_rows, np.stack(list(self.held_out.values()))
+        rows = self.weight_rows
+        held_out_by = np.stack(list(self.held_out.values()))
         self.pooling = pool(held_out_by[:, rows], self.codes[rows], self.weight[rows], self.kind)
         return trial(self._loss(held_out, self.held), self.pooling.loss, "kept")
 
@@ -564,7 +572,8 @@ class PoolFit:
 
     def predict_seconds(self, name: str) -> float:
         """The time in which a member predicts 1,000 rows, by that of the first ones."""
-        begun, at = perf_counter(), np.arange(min(1000, len(self.x)))
+        begun = perf_counter()
+        at = np.arange(min(1000, len(self.x)))
         self._predicted(self.networks[name], at)
         return (perf_counter() - begun) * 1000 / len(at)
 
@@ -589,7 +598,8 @@ class PoolFit:
                 log_density[name] = values
         if not log_density:
             return {}, None
-        held, row_weight = self.weight_rows, self.weight[self.weight_rows]
+        held = self.weight_rows
+        row_weight = self.weight[self.weight_rows]
         own = {name: values[held, self.codes[held]] for name, values in log_density.items()}
         likely = max(own, key=lambda name: float(row_weight @ own[name]))
         names = [name for name in own if weights[name] > 0] or [likely]
@@ -704,7 +714,8 @@ def log_probas(
             rows[view] = shown(view, views, columns, x, complete, table)
         log_proba = member_log_proba(network, rows[view])
         if draws is not None and view not in UNIMPUTED:
-            n_complete, n_classes = np.count_nonzero(~missing), log_proba.shape[1]
+            n_complete = np.count_nonzero(~missing)
+            n_classes = log_proba.shape[1]
             joined = np.empty((len(x), n_classes))
             joined[~missing] = log_proba[:n_complete]
             joined[missing] = average(log_proba[n_complete:].reshape(len(draws), -1, n_classes))
@@ -779,8 +790,10 @@ def pool(
 
 def _log_linear(log_proba: np.ndarray, own: np.ndarray, row_weight: np.ndarray) -> np.ndarray:
     """The weights of a logarithmic pool, (L,)."""
-    n_members, share = len(log_proba), row_weight / row_weight.sum()
-    own_mean, ridge = own @ share, RIDGE / row_weight.sum()
+    n_members = len(log_proba)
+    share = row_weight / row_weight.sum()
+    own_mean = own @ share
+    ridge = RIDGE / row_weight.sum()
 
     def objective(weight: np.ndarray) -> tuple[np.ndarray, float]:
         scores = np.tensordot(weight, log_proba, axes=1)
@@ -791,7 +804,8 @@ def _log_linear(log_proba: np.ndarray, own: np.ndarray, row_weight: np.ndarray) 
         value = weight @ own_mean - share @ log_total - PRICE * weight.sum() - ridge * away @ away
         return gradient, float(value)
 
-    start, bounds = np.full(n_members, 1 / n_members), [(0, None)] * n_members
+    start = np.full(n_members, 1 / n_members)
+    bounds = [(0, None)] * n_members
     weight = maximize(objective, start, max_iter=200, bounds=bounds).point
     keep = weight >= SMALLEST
     if 0 < np.count_nonzero(keep) < n_members:

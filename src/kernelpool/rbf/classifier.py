@@ -231,7 +231,8 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
         return np.asarray(log_softmax(self._fitted.scores(z), axis=1))
 
     def _describe(self) -> Description:
-        share, d = self.mixing_, len(self.scale_)
+        share = self.mixing_
+        d = len(self.scale_)
         back = np.diag(self.scale_)
         if self._fitted.metric is not None:
             back = back @ np.linalg.inv(self._fitted.metric)
@@ -243,10 +244,8 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
         of_few = f", each of at most {self.max_features} of them," if few else ""
         return Description(
             f"A radial basis function network: {plural(len(share), 'Gaussian kernel')} of one "
-            f"width "
-            f"in {features_text(self)}{of_few} and a logistic output layer for "
-            f"{classes_text(self)} "
-            f"on them and on the features; width and ridge are the best of "
+            f"width in {features_text(self)}{of_few} and a logistic output layer for "
+            f"{classes_text(self)} on them and on the features; width and ridge are the best of "
             f"{plural(len(self.losses_), 'setting')}.",
             Pool(share / share.sum(), **shapes),
         )

@@ -103,7 +103,8 @@ class RBFNetwork:
         """h_j(x), (n, M)."""
         z, center = ((a - self.location) / self.scale for a in (x, self.means))
         if self.metric is not None:
-            z, center = z @ self.metric.T, center @ self.metric.T
+            z = z @ self.metric.T
+            center = center @ self.metric.T
         squared = squared_distances(z, center, self.kernel_features)
         return np.asarray(np.exp(squared * (-0.5 / self.width**2)))
 
@@ -148,7 +149,8 @@ def fit_rbf(
     def to_network(x: np.ndarray) -> np.ndarray:
         return (np.asarray(x, np.float64) - location) / scale
 
-    z, matrix = to_network(x), np.eye(x.shape[1])
+    z = to_network(x)
+    matrix = np.eye(x.shape[1])
     if metric:
         matrix = learned_metric(z, codes, weight, np.random.default_rng(seed))
         _, variance = mean_and_variance(z @ matrix.T, weight)
@@ -173,7 +175,8 @@ def fit_rbf(
             best = min(losses, key=losses.__getitem__) if losses else grid.default
             layer = layer_of(train)
             readout = grid.trained(layer, train, best)
-    n, widths = len(layer.center), np.sqrt(grid.variances(layer))
+    n = len(layer.center)
+    widths = np.sqrt(grid.variances(layer))
     readout[n:-1] = matrix.T @ readout[n:-1] * x.shape[1] ** -0.5
     readout = readout - readout.mean(axis=1, keepdims=True)
     tried = [[widths[i], grid.ridges[r], loss] for (i, r), loss in losses.items()]
@@ -230,7 +233,8 @@ def _layer_of_few_features(
     x: np.ndarray, weight: np.ndarray, n_kernels: int, max_features: int, seed: int
 ) -> HiddenLayer:
     """Kernels at rows, each of one to `max_features` features."""
-    rng, d = np.random.default_rng(seed), x.shape[1]
+    rng = np.random.default_rng(seed)
+    d = x.shape[1]
     n_kernels = min(n_kernels, max(len(x), 4 * d))
     distinct = np.unique(x, axis=0)
     center = distinct[rng.integers(len(distinct), size=n_kernels)]
@@ -283,7 +287,9 @@ class _Grid:
         decades = round(np.log10(mean_weight))
         powers = range(max(decades, 0), min(decades, 0) - len(RIDGES), -1)
         ridges = [RIDGES[0] * 10.0**i for i in powers]
-        self.width, self.n_classes, self.on_setting = width, n_classes, on_setting
+        self.width = width
+        self.n_classes = n_classes
+        self.on_setting = on_setting
         self.ridges = ridges if ridge is None else [ridge]
         self.stronger = [] if ridge is None else [r for r in ridges if r > ridge]
         """Ridges that lead to a given one."""
@@ -313,18 +319,22 @@ class _Grid:
         self, layer: HiddenLayer, train: Labeled, held_out: Labeled, selection: Selection
     ) -> tuple[Losses, np.ndarray]:
         """Held-out losses of widths and ridges, until they rise; and the best readout."""
-        losses, best, least = dict[tuple[int, int], float](), np.empty(0), np.inf
+        losses = dict[tuple[int, int], float]()
+        best = np.empty(0)
+        least = np.inf
         squared = squared_distances(held_out[0], layer.center, layer.features)
         for i, variance in enumerate(self.variances(layer)):
             path = self.path(layer, train, variance)
             inputs = _inputs(squared, variance, held_out[0])
-            before, lowest = least, np.inf
+            before = least
+            lowest = np.inf
             for r, strength in enumerate(self.ridges):
                 readout = path.solve(strength)
                 loss = selection.add(log_softmax(inputs @ readout[:-1] + readout[-1], axis=1))
                 losses[i, r] = loss
                 if loss < least:
-                    best, least = readout, loss
+                    best = readout
+                    least = loss
                 if self.on_setting is not None:
                     self.on_setting(len(losses), loss)
                 if loss > WORSE * lowest:
@@ -341,7 +351,8 @@ class _Grid:
         fold = stratified_folds(train[1], N_FOLDS, key=key)
         found = []
         for f in range(N_FOLDS if len(fold) < FEW_ROWS else 1):
-            some, held_out = take(train, fold != f), take(train, fold == f)
+            some = take(train, fold != f)
+            held_out = take(train, fold == f)
             if len(held_out[0]):
                 selection = Selection(*held_out[1:])
                 found.append(self.search(layer_of(some), some, held_out, selection)[0])
@@ -365,7 +376,8 @@ class ReadoutPath:
         inputs -= self.mean
         value, vector = np.linalg.eigh((inputs * self.share[:, None]).T @ inputs)
         keep = value > 1e-10 * value[-1]
-        self.variance, self.vector = value[keep], vector[:, keep]
+        self.variance = value[keep]
+        self.vector = vector[:, keep]
         self.component = inputs @ self.vector  # (n, P)
         self.target = np.eye(n_classes)[codes] * self.share[:, None]
         self.weight = np.zeros((len(self.variance), n_classes))
@@ -394,6 +406,7 @@ class ReadoutPath:
         start = np.vstack([self.weight * unit, self.bias]).ravel()
         point = maximize(objective, start, max_iter=MAX_STEPS, tol=TOLERANCE).point
         point = point.reshape(-1, n_classes)
-        self.weight, self.bias = point[:-1] / unit, point[-1]
+        self.weight = point[:-1] / unit
+        self.bias = point[-1]
         weight = self.vector @ self.weight
         return np.vstack([weight, self.bias - self.mean @ weight])

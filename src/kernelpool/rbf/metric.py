@@ -46,7 +46,9 @@ def neighborhood_objective(
     of p_ij, and the matrix need not be looked at more often than a softmax does.
     """
     order = np.argsort(codes)
-    x, codes, weight = x[order], codes[order], weight[order]
+    x = x[order]
+    codes = codes[order]
+    weight = weight[order]
     mapped = x @ metric.T  # (n, d)
     score = mapped @ mapped.T  # (n, n); what is common to a line cancels
     score -= 0.5 * (mapped * mapped).sum(axis=1)
@@ -55,7 +57,8 @@ def neighborhood_objective(
     vote = np.exp(score)
     if (weight != weight[0]).any():
         vote *= weight
-    total, right = vote.sum(axis=1), np.zeros_like(weight)
+    total = vote.sum(axis=1)
+    right = np.zeros_like(weight)
     ends = [*(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
     blocks = [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
     for block in blocks:
@@ -67,7 +70,8 @@ def neighborhood_objective(
     toward = -(factor * right)[:, None] * (vote @ mapped) - vote.T @ against
     of_row = -(factor * right * total) - vote.T @ (factor * right)
     for block in blocks:
-        own, own_rows = vote[block, block], factor[block, None] * mapped[block]
+        own = vote[block, block]
+        own_rows = factor[block, None] * mapped[block]
         toward[block] += factor[block, None] * (own @ mapped[block]) + own.T @ own_rows
         of_row[block] += factor[block] * own.sum(axis=1) + own.T @ factor[block]
     gradient = (toward - mapped * of_row[:, None]).T @ x
@@ -87,7 +91,8 @@ def learned_metric(
     # exponentials of all pairs are the cost, and half as wide they take a third of it; far rows
     # would be infinitely far
     dtype, tol = (np.float32, 1e-6) if np.abs(z).max(initial=0.0) < 1e6 else (np.float64, 1e-9)
-    z, weight = z.astype(dtype), weight.astype(dtype)
+    z = z.astype(dtype)
+    weight = weight.astype(dtype)
 
     def objective(a: np.ndarray) -> tuple[np.ndarray, float]:
         value, gradient = neighborhood_objective(

@@ -42,7 +42,8 @@ class DaskRows:
     ) -> None:
         self.x = x.rechunk({1: -1}) if x.numblocks[1] > 1 else x
         self.y, self.weight = (None if a is None else _aligned(a, self.x) for a in (y, weight))
-        self.frame, self.width = frame, width
+        self.frame = frame
+        self.width = width
         self.n_features = x.shape[1]
         self.backend, self.eps = np.zeros(0), float(np.finfo(x.dtype).eps)
 

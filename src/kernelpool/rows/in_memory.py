@@ -76,9 +76,14 @@ class ArrayRows:
         n_jobs: int | None = None,
         keep: bool = True,
     ) -> None:
-        self.x, self.y, self.weight, self.frame, self.width = x, y, weight, frame, width
+        self.x = x
+        self.y = y
+        self.weight = weight
+        self.frame = frame
+        self.width = width
         self.n_rows, self.n_features = x.shape
-        self.n_jobs, self.keep = n_jobs, keep
+        self.n_jobs = n_jobs
+        self.keep = keep
         xp = namespace(x)
         # a host computes small parameters before an accelerator has launched its first kernel
         self.backend = (
@@ -88,9 +93,11 @@ class ArrayRows:
         row_bytes = 8 * max(width, self.n_features)
         memory = device_memory(x)
         if memory is None:
-            most, keep_bytes = min(BLOCK_BYTES // row_bytes, BLOCK_ROWS), KEEP_BYTES
+            most = min(BLOCK_BYTES // row_bytes, BLOCK_ROWS)
+            keep_bytes = KEEP_BYTES
         else:
-            most, keep_bytes = min(DEVICE_BLOCK_BYTES, memory // 8) // row_bytes, memory // 4
+            most = min(DEVICE_BLOCK_BYTES, memory // 8) // row_bytes
+            keep_bytes = memory // 4
         # what may be kept of a row beside its features in the frame
         self._keep_width = keep_bytes / (8 * max(self.n_rows, 1)) - self.n_features if keep else -1
         self._cut(_equal_blocks(self.n_rows, max(most, FEWEST_ROWS), 8 if memory is None else 1))
@@ -107,7 +114,8 @@ class ArrayRows:
         return self if self.y is None else self._with(RowsByClass, self.frame, self.width)
 
     def _with(self, kind: type["ArrayRows"], frame: Frame | None, width: int) -> "ArrayRows":
-        columns, settings = (self.x, self.y, self.weight), {"n_jobs": self.n_jobs}
+        columns = (self.x, self.y, self.weight)
+        settings = {"n_jobs": self.n_jobs}
         return kind(*columns, frame=frame, width=width, keep=self.keep, **settings)
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
@@ -120,7 +128,8 @@ class ArrayRows:
                 self._halve_blocks(error)
 
     def _sum(self, statistic: Callable[..., T], params: list[Any]) -> T:
-        total, size = OrderedSum[T](), -(-self.n_blocks // MOST_TASKS)
+        total = OrderedSum[T]()
+        size = -(-self.n_blocks // MOST_TASKS)
 
         def add_task(task: int) -> None:
             first = task * size
@@ -268,7 +277,8 @@ def rows_in_memory(
         return ArrayRows(x, y, weight, **settings)
     missing = np.isnan(to_numpy(x))
     incomplete = missing.any(axis=1)
-    complete, others = np.flatnonzero(~incomplete), np.flatnonzero(incomplete)
+    complete = np.flatnonzero(~incomplete)
+    others = np.flatnonzero(incomplete)
     others = others[np.lexsort(np.packbits(missing[others], axis=1).T[::-1])]
     parts: list[ArrayRows] = []
     for kind, index in ((ArrayRows, complete), (IncompleteRows, others)):
@@ -291,7 +301,8 @@ class IncompleteRows(ArrayRows):
 
     def _make_block(self, span: slice) -> Block:
         block = super()._make_block(span)
-        xp, unknown = namespace(block.x), namespace(block.x).isnan(block.x)
+        xp = namespace(block.x)
+        unknown = namespace(block.x).isnan(block.x)
         known = ~to_numpy(unknown)
         new = np.flatnonzero(np.concatenate([[True], (known[1:] != known[:-1]).any(axis=1)]))
         ends = [*new[1:].tolist(), len(known)]
@@ -319,7 +330,9 @@ class RowsWithMissing:
         self.x, self.y, self.weight = self.columns = columns
         """As they were given."""
         first = parts[0]
-        self.n_features, self.backend, self.eps = first.n_features, first.backend, first.eps
+        self.n_features = first.n_features
+        self.backend = first.backend
+        self.eps = first.eps
 
     def framed(self, frame: Frame, width: int) -> "RowsWithMissing":
         parts = [part.framed(frame, width) for part in self.parts]

@@ -80,7 +80,8 @@ def sample_block(block: Block, seed: int, most: int, frame: Frame | None = None)
     code = to_numpy(block.y)
     weight = np.ones(len(code)) if block.weight is None else to_numpy(block.weight)
     weight = np.asarray(weight, np.float64)
-    content, counts = as_float64(x), weight > 0
+    content = as_float64(x)
+    counts = weight > 0
     if frame is not None:
         content = frame.like(content).inside(content)
     else:

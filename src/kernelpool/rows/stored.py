@@ -105,13 +105,15 @@ class Store:
         left = memoryview(table.reshape(-1).view(np.uint8).data)
         while len(left):
             n_written = os.pwrite(self.file.fileno(), left, at)
-            left, at = left[n_written:], at + n_written
+            left = left[n_written:]
+            at = at + n_written
 
     def chunk(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Rows (n, d), codes and weights of chunk number i."""
         at = self.dtype.itemsize * self.n_columns * sum(self.sizes[:i])
         table = self._read((self.n_columns, self.sizes[i]), at)
-        x, codes = table[: self.n_features].T, table[self.n_features].astype(np.int64)
+        x = table[: self.n_features].T
+        codes = table[self.n_features].astype(np.int64)
         return x, codes, table[-1] if self.weighted else None
 
     def in_memory(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -133,7 +135,10 @@ class StoredRows:
         n_jobs: int | None = None,
         sort: bool = False,
     ) -> None:
-        self.store, self.frame, self.width, self.n_jobs = store, frame, width, n_jobs
+        self.store = store
+        self.frame = frame
+        self.width = width
+        self.n_jobs = n_jobs
         self.sort = sort
         self.n_features = store.n_features
         self.backend, self.eps = np.zeros(0), float(np.finfo(store.dtype).eps)

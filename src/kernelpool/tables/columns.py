@@ -44,7 +44,8 @@ DATE = r"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4})
 FEW = 20
 """So many different values may be categories or classes, however few rows there are."""
 
-FALSE, TRUE = ("False", "false", "FALSE", "0", "0.0"), ("True", "true", "TRUE", "1", "1.0")
+FALSE = ("False", "false", "FALSE", "0", "0.0")
+TRUE = ("True", "true", "TRUE", "1", "1.0")
 BOOLEANS = {text: same for same in (FALSE, TRUE) for text in same}
 """In a column that holds no other text, all of the same cell."""
 
@@ -200,7 +201,8 @@ class Columns:
         else as it is: a table like X where the columns were learned from a data frame, otherwise an
         array.
         """
-        missing, found = np.isnan(x), self.rounded(found)
+        missing = np.isnan(x)
+        found = self.rounded(found)
         frame = None if self.frame is None else _library(X)
         if self.coded or (frame is None and not any(self.levels)):
             return np.where(missing, found, x)
@@ -225,7 +227,8 @@ class Columns:
             elif frame == "pyarrow":
                 out = out.set_column(i, out.column_names[i], _like_arrow(columns[i], cells))
             else:
-                name, kind = columns[i].name, columns[i].dtype
+                name = columns[i].name
+                kind = columns[i].dtype
                 out = out.with_columns(type(columns[i])(name, cells, kind, strict=False))
         return out
 
@@ -301,14 +304,16 @@ class Columns:
 
     def _decoded(self, i: int, codes: np.ndarray, kind: str) -> np.ndarray:
         """Numbers of a column as its cells of a type, objects where some are text or missing, (n,)."""
-        values, kind = self.categories[i], kind.removeprefix("category ")
+        values = self.categories[i]
+        kind = kind.removeprefix("category ")
         if values is None:
             whole = kind == "int" and (codes == np.round(codes)).all()
             return codes.astype(np.int64) if whole else codes
         try:
             known = [READ.get(kind, str)(value) for value in values]
         except (KeyError, ValueError):  # the type is that of another table
-            known, kind = list(values), ""
+            known = list(values)
+            kind = ""
         at = np.where(np.isnan(codes), len(values), codes).astype(int)
         cells = np.array([*known, None], dtype=object)[np.minimum(at, len(values))]
         return np.array(cells.tolist()) if kind in READ and None not in cells else cells
@@ -382,8 +387,7 @@ def _cells(X: Any) -> tuple[list[Any], tuple[str, ...] | None, str | None]:
     if cells.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {cells.ndim}D array instead. Reshape your data: X[None] is "
-            f"one row, X[:, None] "
-            f"one column."
+            "one row, X[:, None] one column."
         )
     return list(cells.T), None, None
 
@@ -561,12 +565,12 @@ def _text_of(cell: Any) -> str | None:
 
 def _numbers(column: Any, name: str) -> np.ndarray:
     """A column as float64, NaN where a cell is missing, (n,)."""
-    kind, name = _type_name(column), f"{name[0].upper()}{name[1:]}"
+    kind = _type_name(column)
+    name = f"{name[0].upper()}{name[1:]}"
     if kind.startswith(DATES):
         raise KernelpoolError(
             f"{name} of X holds dates ({kind}), neither categories nor numbers; leave it out, or "
-            f"make a number of it, "
-            f"such as days since some day."
+            "make a number of it, such as days since some day."
         )
     if isinstance(column, np.ma.MaskedArray):
         return np.ma.filled(column.astype(np.float64), np.nan)

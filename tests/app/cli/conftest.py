@@ -17,7 +17,9 @@ class Ran:
 
     def __init__(self, words, input=None):
         result = CliRunner().invoke(app, [str(word) for word in words], input=input)
-        self.code, self.out, self.err = result.exit_code, result.stdout, result.stderr
+        self.code = result.exit_code
+        self.out = result.stdout
+        self.err = result.stderr
         self.text = " ".join((self.out + self.err).split())
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception

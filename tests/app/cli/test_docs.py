@@ -62,7 +62,8 @@ def test_the_tutorial_prints_what_it_shows(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     page = (DOCS / "tutorial.md").read_text(encoding="utf-8")
-    shown, checked = "", 0
+    shown = ""
+    checked = 0
     for kind, text in re.findall(r"^```(sh|text)\n(.*?)^```$", page, re.M | re.S):
         if kind == "text":
             assert lines(shown) == lines(text)
@@ -85,7 +86,8 @@ def options_of(name):
             value = parameter.metavar or choices(command.callback, parameter.name)
             value = "" if parameter.is_flag else f" {value}"
             names = ", ".join(f"`{o}{value if o.startswith('--') else ''}`" for o in parameter.opts)
-        text, default = (parameter.help or "").replace("|", "\\|"), parameter.default
+        text = (parameter.help or "").replace("|", "\\|")
+        default = parameter.default
         if parameter.param_type_name != "argument" and default is not None and default is not False:
             text += f" Default: `{getattr(default, 'value', default)}`."
         rows.append(f"| {names} | {text} |")

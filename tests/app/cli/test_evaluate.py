@@ -19,7 +19,8 @@ from kernelpool.app.readers import files
 from .tables import NAMES, QUICK, colors, labels, table, write_csv
 
 ROWS = colors(150, 9, 1.5)
-X, Y = table(ROWS), labels(ROWS)
+X = table(ROWS)
+Y = labels(ROWS)
 
 
 @pytest.fixture
@@ -35,7 +36,8 @@ def new(tmp_path):
 def test_evaluate_is_what_others_compute(run, model, new):
     found = run("evaluate", model, new, "--json").json
     fitted = kernelpool.load(model)
-    probability, classes = np.asarray(fitted.predict_proba(X)), fitted.classes_
+    probability = np.asarray(fitted.predict_proba(X))
+    classes = fitted.classes_
     predicted = classes[probability.argmax(axis=1)]
     wrong = int((predicted != Y).sum())
     interval = binomtest(wrong, 150).proportion_ci(0.95, "exact")
@@ -68,7 +70,9 @@ def test_evaluate_for_people(run, model, new):
 
 def test_rare_classes_are_ranked(run, model, monkeypatch):
     rows = [row for row in ROWS if row[2] != "red"] + [row for row in ROWS if row[2] == "red"][:9]
-    new, x, y = write_csv("few.csv", NAMES, rows), table(rows), labels(rows)
+    new = write_csv("few.csv", NAMES, rows)
+    x = table(rows)
+    y = labels(rows)
     monkeypatch.setattr(files, "BLOCK", 200)
     (rare,) = run("evaluate", model, new, "--json").json["rare"]
     fitted = kernelpool.load(model)

@@ -26,7 +26,8 @@ def data(tmp_path):
 
 def test_the_saved_model_is_fitted_to_the_rows_not_held_out(run, data):
     found = run(*FIT, *QUICK, "--json").json
-    rows, model = colors(300, 1, 1.5), kernelpool.load("d.safetensors")
+    rows = colors(300, 1, 1.5)
+    model = kernelpool.load("d.safetensors")
     settings = {"n_kernels": 3, "training": "em", "random_state": 0}
     everything = kernelpool.SharedKernelClassifier(**settings).fit(table(rows), labels(rows))
     assert found["held_out"]["n_rows"] == 60
@@ -203,7 +204,8 @@ class Interrupting:
 
     def __init__(self, monkeypatch, fit, sweep=2):
         self.fits = 0
-        original_watch, original_fit = command._watch_sweeps, kernelpool.SharedKernelClassifier.fit
+        original_watch = command._watch_sweeps
+        original_fit = kernelpool.SharedKernelClassifier.fit
 
         def watching(bar):
             watch = original_watch(bar)

@@ -27,7 +27,8 @@ def read(path):
 @pytest.fixture
 def expected(fitted):
     """The answers by the library itself."""
-    model, x = kernelpool.load(fitted[1]), table(colors())
+    model = kernelpool.load(fitted[1])
+    x = table(colors())
     return model.predict(x), model.predict_proba(x), model.score_samples(x)
 
 
@@ -77,7 +78,8 @@ def test_cells_that_are_missing_or_unreadable(run, fitted):
     rows = [["", "4.9"], ["x", "4.9"], ["inf", "4.9"], ["", ""], [1, 2]]
     data = write_csv("d.csv", ["a", "b"], rows)
     ran = run("predict", fitted[1], data, "-o", "out.csv", "--json").json
-    model, rows = kernelpool.load(fitted[1]), read("out.csv")
+    model = kernelpool.load(fitted[1])
+    rows = read("out.csv")
     known = pa.table({"a": [np.nan, np.nan], "b": [4.9, np.nan]})
     found = np.array([[float(row[f"probability_{c}"]) for c in model.classes_] for row in rows])
     probability = np.asarray(model.predict_proba(known))
@@ -108,10 +110,12 @@ def test_rejected_rows_have_no_label(run, blurred):
 def test_novelty_is_the_share_of_held_out_rows_below_the_threshold(run, blurred):
     """j = floor(0.1 (n + 1)): the rows below the j-th lowest of n held-out densities are novel."""
     summary = kernelpool.app.files.read_header(blurred[1])["summary"]["held_out_densities"]
-    n, lowest = summary["n_rows"], np.array(summary["lowest"])
+    n = summary["n_rows"]
+    lowest = np.array(summary["lowest"])
     assert n in (79, 80, 81)
     j = int(0.1 * (n + 1))
-    x, model = table(colors(400, 1, 1.5)), kernelpool.load(blurred[1])
+    x = table(colors(400, 1, 1.5))
+    model = kernelpool.load(blurred[1])
     novel = int((np.asarray(model.score_samples(x)) < np.sort(lowest)[j - 1]).sum())
     found = run("evaluate", *blurred[::-1], "--novelty", 0.1, "--json").json
     assert found["decisions"]["novel"] == novel > 0
@@ -130,7 +134,8 @@ def test_what_cannot_reject_says_so(run):
 
 def test_models_that_were_saved_from_python(run):
     rows = colors()
-    x, y = table(rows), labels(rows)
+    x = table(rows)
+    y = labels(rows)
     settings = {"training": "em", "random_state": 0}
     inner = kernelpool.SharedKernelClassifier(3, **settings).fit(x, y)
     wary = kernelpool.RejectClassifier(inner, ambiguity=0.0, novelty=None).fit(x, y)
@@ -194,8 +199,10 @@ def test_sets_hold_the_true_class(run, blurred):
 
 
 def test_other_class_frequencies(run, blurred):
-    path, rows = blurred[1], colors(300, 9, 1.5)
-    new, model = write_csv("new.csv", NAMES, rows), kernelpool.load(path)
+    path = blurred[1]
+    rows = colors(300, 9, 1.5)
+    new = write_csv("new.csv", NAMES, rows)
+    model = kernelpool.load(path)
     for text, prior in (("balanced", "balanced"), ("red=0.9", {"red": 0.9})):
         run("predict", path, new, "-o", "p.csv", "--class-prior", text, "--force")
         expected = inspection.with_class_prior(model, prior).predict_proba(table(rows))

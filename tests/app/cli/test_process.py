@@ -56,7 +56,9 @@ def converse(words, steps):
         words, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs, start_new_session=True
     )
     os.close(theirs)
-    seen, steps, end = "", list(steps), time.monotonic() + 60
+    seen = ""
+    steps = list(steps)
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         ready, _, _ = select.select([ours], [], [], 0.2)
         try:

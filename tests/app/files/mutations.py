@@ -44,7 +44,8 @@ class File:
 
     def changed(self, change):
         """The same of a header, a model and arrays that `change` has edited in place."""
-        header, arrays = copy.deepcopy(self.header), {k: v.copy() for k, v in self.arrays.items()}
+        header = copy.deepcopy(self.header)
+        arrays = {k: v.copy() for k, v in self.arrays.items()}
         change(header, header["model"], arrays)
         return self.sealed(header, arrays)
 
@@ -83,7 +84,8 @@ def edited_text(file, rng):
     again = ',"again":{"dtype":"F64","shape":[0],"data_offsets":[0,0]}'
 
     def change(text):
-        at, token = rng.integers(len(text)), pick(rng, tokens)
+        at = rng.integers(len(text))
+        token = pick(rng, tokens)
         return pick(
             rng,
             [
@@ -106,7 +108,8 @@ def other_places(file, rng):
     def change(text):
         index = json.loads(text)
         names = [name for name in index if name != "__metadata__"]
-        entry, other = index[pick(rng, names)], index[pick(rng, names)]
+        entry = index[pick(rng, names)]
+        other = index[pick(rng, names)]
         key = pick(rng, ["dtype", "shape", "data_offsets", "swap"])
         if key == "dtype":
             entry[key] = pick(rng, ["F64", "F32", "U32", "BOOL", "BF16", "C64", "", "float"])
@@ -133,7 +136,8 @@ def nodes_of(node):
 def edited_header(file, rng):
     header = copy.deepcopy(file.header)
     for _ in range(rng.integers(1, 3)):
-        node, other = pick(rng, nodes_of(header)), pick(rng, nodes_of(header))
+        node = pick(rng, nodes_of(header))
+        other = pick(rng, nodes_of(header))
         key = pick(rng, node if isinstance(node, dict) else range(len(node)))
         kind = rng.integers(6)
         if kind == 0:
@@ -180,7 +184,8 @@ def edited_numbers(file, rng):
 
 def reshaped_arrays(file, rng):
     arrays = dict(file.arrays)
-    name, other = pick(rng, arrays), pick(rng, arrays)
+    name = pick(rng, arrays)
+    other = pick(rng, arrays)
     array = np.atleast_1d(arrays[name])
     kind = pick(rng, ["float32", "float64", "int64", "uint32", "bool", "float16"])
     with np.errstate(all="ignore"):

@@ -34,7 +34,8 @@ def naive(path):
     data = path.read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     index = json.loads(data[8 : 8 + length])
-    metadata, body = index.pop("__metadata__"), data[8 + length :]
+    metadata = index.pop("__metadata__")
+    body = data[8 + length :]
     types = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "BOOL": "?"}
     arrays = {}
     for name, entry in index.items():

@@ -54,7 +54,9 @@ def assert_answers(model, X):
 def fuzzed(name, path, n, seed):
     """How many of `n` damaged files were refused, and how many gave a model."""
     model, X = example(name)
-    file, rng, loaded = File(model, path), np.random.default_rng(seed), 0
+    file = File(model, path)
+    rng = np.random.default_rng(seed)
+    loaded = 0
     for i in range(n):
         path.write_bytes(MUTATIONS[i % len(MUTATIONS)](file, rng))
         with contextlib.suppress(KernelpoolError):
@@ -91,7 +93,8 @@ def test_no_single_flipped_bit_goes_unnoticed(tmp_path):
     for blanks at its end, which may be tabs as well.
     """
     path = tmp_path / "model"
-    file, rng = File(example("shared tied")[0], path), np.random.default_rng(0)
+    file = File(example("shared tied")[0], path)
+    rng = np.random.default_rng(0)
     for at in rng.choice(len(file.data), 600, replace=False):
         data = bytearray(file.data)
         data[at] ^= 1 << rng.integers(8)
@@ -142,7 +145,8 @@ def test_attacks_cost_little_memory(tmp_path):
     """In a process that may have 1 GB more than it needs to import the library; the files have up
     to 6 MB, or are 2 GB of nothing that is refused before it is read.
     """
-    file, paths = File(example("shared, learned")[0], tmp_path / "model"), []
+    file = File(example("shared, learned")[0], tmp_path / "model")
+    paths = []
     for i, (change, _) in enumerate(ATTACKS.values()):
         paths.append(str(tmp_path / f"attack{i}"))
         (tmp_path / f"attack{i}").write_bytes(file.changed(change))
@@ -173,8 +177,10 @@ def test_loading_costs_some_times_the_size_of_the_file(tmp_path):
     """Peak memory of an honest load, in a process of its own: at most 4 times the file beyond what
     an import takes.
     """
-    rng, path = np.random.default_rng(0), tmp_path / "model"
-    X, y = rng.normal(size=(15_000, 60)), np.arange(15_000) % 2
+    rng = np.random.default_rng(0)
+    path = tmp_path / "model"
+    X = rng.normal(size=(15_000, 60))
+    y = np.arange(15_000) % 2
     kernelpool.save(kernelpool.ParzenClassifier(radius=1.0).fit(X, y), path)
     code = textwrap.dedent(f"""
         import kernelpool.app.files, resource

@@ -95,7 +95,8 @@ def test_a_loaded_model_can_be_fitted_again(name, path):
     again = saved(model, path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        once, twice = clone(again).fit(X, y), again.fit(X, y)
+        once = clone(again).fit(X, y)
+        twice = again.fit(X, y)
     assert_same(answers(model, X), answers(once, X))
     assert_same(answers(model, X), answers(twice, X))
 

@@ -149,7 +149,8 @@ def test_a_pool_in_several_views_agrees(precision, monkeypatch):
 def test_new_priors_long_odds_and_neurons_that_all_say_no():
     parzen, X = example("parzen conditional")
     neurons, _ = example("neurons with margins")
-    hot, silent = copy.copy(parzen), copy.copy(neurons)
+    hot = copy.copy(parzen)
+    silent = copy.copy(neurons)
     hot._fitted = replace(parzen._fitted, temperature=9.0)
     silent._fitted = replace(neurons._fitted, weights=neurons.weights_ - [0, 0, 0, 1e3])
     for model in (parzen.with_class_prior([0.8, 0.1, 0.1]), hot, silent):

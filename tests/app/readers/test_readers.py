@@ -136,7 +136,8 @@ def test_workbooks_hold_the_same_rows(d, monkeypatch):
     openpyxl = pytest.importorskip(
         "openpyxl", reason="Excel needs openpyxl: pip install '.[excel]'"
     )
-    book, days = openpyxl.Workbook(), [datetime.datetime(2020, 1, 1 + i % 28) for i in range(90)]
+    book = openpyxl.Workbook()
+    days = [datetime.datetime(2020, 1, 1 + i % 28) for i in range(90)]
     sheet = book.active
     sheet.append([*NAMES, "day", None])
     sheet.append([None, None, None, None, " "])
@@ -333,7 +334,8 @@ def test_headers(d):
 
 
 def test_kinds_of_columns_in_text_and_in_typed_files(d):
-    n, flags = 90, [i % 4 == 0 for i in range(90)]
+    n = 90
+    flags = [i % 4 == 0 for i in range(90)]
     extra = {
         "flag": flags,
         "money": pa.array([decimal.Decimal(i % 7) / 4 for i in range(n)], pa.decimal128(10, 2)),
@@ -345,7 +347,8 @@ def test_kinds_of_columns_in_text_and_in_typed_files(d):
     pq.write_table(whole, "d.parquet")
     with open(d, "w", newline="") as file:
         csv.writer(file).writerows([whole.column_names, *(r.values() for r in whole.to_pylist())])
-    typed, plain = read("d.parquet"), read(d)
+    typed = read("d.parquet")
+    plain = read(d)
     numbers = dict.fromkeys(["money", "small"], NUMBER)
     words = dict.fromkeys(["flag", "word"], CATEGORY)
     assert typed.kinds == {"a": NUMBER, "b": NUMBER} | numbers | words | {"digits": CATEGORY}

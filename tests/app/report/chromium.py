@@ -55,7 +55,10 @@ class Chromium:
         self.process = subprocess.Popen(command, pass_fds=(to_browser, from_browser), **quiet)
         os.close(to_browser)
         os.close(from_browser)
-        self.buffer, self.n_sent, self.events, self.session = b"", 0, [], None
+        self.buffer = b""
+        self.n_sent = 0
+        self.events = []
+        self.session = None
         pages = [
             target
             for target in self.send("Target.getTargets")["targetInfos"]

@@ -62,8 +62,10 @@ def dated(tmp_path_factory):
     """A report of dates, large numbers and a category that was never seen, and its rows."""
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
-    y, plan = rng.integers(2, size=120), rng.choice(["basic", "plus", "plus"], 120)
-    day, big = 18262.0 + rng.integers(0, 400, 120), 1e8 + rng.integers(0, 1300, 120)
+    y = rng.integers(2, size=120)
+    plan = rng.choice(["basic", "plus", "plus"], 120)
+    day = 18262.0 + rng.integers(0, 400, 120)
+    big = 1e8 + rng.integers(0, 1300, 120)
     X = pd.DataFrame({"day": day, "big": big, "plan": plan})
     model = SharedKernelClassifier(2, training="em", random_state=0).fit(X, y)
     X.loc[0, "plan"] = "student"
@@ -111,7 +113,8 @@ def customers_page(report, customers):
 def hostile_path(tmp_path_factory):
     """A report whose columns, classes, title, rows and command have hostile names."""
     pd = pytest.importorskip("pandas")
-    rng, k = np.random.default_rng(0), len(HOSTILE)
+    rng = np.random.default_rng(0)
+    k = len(HOSTILE)
     y = rng.integers(k, size=400)
     X = pd.DataFrame(rng.normal(size=(400, k)) + np.eye(k)[y] * 4 - 5, columns=HOSTILE)
     labels = np.array(HOSTILE, dtype=object)[y]

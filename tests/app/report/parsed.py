@@ -18,9 +18,14 @@ class Page(HTMLParser):
     def __init__(self, path):
         super().__init__()
         self.html = path.read_text("utf-8")
-        self.tables, self.ids, self.images, self.tags = [], {}, {}, []
+        self.tables = []
+        self.ids = {}
+        self.images = {}
+        self.tags = []
         self.explorer = self.policy = self.figure = None
-        self.words, self.cell, self.scripts = [], None, []
+        self.words = []
+        self.cell = None
+        self.scripts = []
         self.feed(self.html)
         self.text = plain(" ".join(self.words))
 

@@ -84,7 +84,8 @@ def test_the_explorer_counts_rows_that_are_accepted_drawn_and_wrong(
     browser.open(customers_path)
     assert browser.trouble == []
     probability = model.predict_proba(X[300:])
-    wrong, ambiguity = model.predict(X[300:]) != y[300:], 1 - probability.max(axis=1)
+    wrong = model.predict(X[300:]) != y[300:]
+    ambiguity = 1 - probability.max(axis=1)
     drawn = X[300:][["age", "spend"]].notna().all(axis=1).to_numpy()
     assert browser.run("document.querySelectorAll('.point').length") == 100
     assert browser.run("document.querySelectorAll('.point.absent').length") == (~drawn).sum() > 0

@@ -52,7 +52,8 @@ def one_percent(text):
 
 def test_error_confusion_and_losses_are_scipys_and_scikit_learns(page, fitted, clouds):
     X, y = clouds[2:]
-    named, probability = fitted.predict(X), fitted.predict_proba(X)
+    named = fitted.predict(X)
+    probability = fitted.predict_proba(X)
     wrong = int((named != y).sum())
     low, high = binomtest(wrong, len(y)).proportion_ci(0.95)
     said = re.search(r"(\d+) of 200 held-out rows have the wrong class: ", page.text)
@@ -247,7 +248,8 @@ def test_kernels_differ_most_where_rows_of_their_class_do(report):
 
 def test_a_row_with_missing_cells_is_compared_with_rows_that_lack_the_same(report):
     X = np.random.default_rng(0).normal(size=(200, 6)) * 100
-    X_test, y = X[:20].copy(), np.arange(200) % 2
+    X_test = X[:20].copy()
+    y = np.arange(200) % 2
     X_test[3] = [
         500.0,
         *[np.nan] * 5,
@@ -261,7 +263,8 @@ def test_a_row_with_missing_cells_is_compared_with_rows_that_lack_the_same(repor
 
 
 def test_cells_are_shown_and_drawn_as_they_are(dated):
-    page, X = Page(dated[0]), dated[1]
+    page = Page(dated[0])
+    X = dated[1]
     columns = {row[0][0]: [cell[0] for cell in row[1:]] for row in page.table("column-table")}
     (big,) = (row for row in page.table("column-table") if row[0][0] == "big")
     expected = [X["big"].mean(), X["big"].std(ddof=0)]

@@ -84,13 +84,15 @@ def test_more_features_are_projected_on_the_directions_in_which_classes_differ()
 
 
 def test_directions_of_constant_rows_are_finite():
-    X, y = np.full((8, 3), 0.00137643), np.arange(8) % 2
+    X = np.full((8, 3), 0.00137643)
+    y = np.arange(8) % 2
     assert np.isfinite(X @ plots.discriminants(X, y)).all()
 
 
 def test_regions_are_decisions_refusals_included(rejecting, clouds):
     model, X, y = rejecting
-    across, up = np.linspace(5, 16, 12), np.linspace(-52, -28, 9)
+    across = np.linspace(5, 16, 12)
+    up = np.linspace(-52, -28, 9)
     code = plots.regions_of(Inside(model, X), (0, 1), across, up)
     grid = np.column_stack([g.ravel() for g in np.meshgrid(across, up)])
     decision = model.decide(grid)

@@ -55,7 +55,8 @@ class Exit(IntEnum):
     def __new__(cls, code: int, meaning: str) -> Self:
         """An int with a meaning."""
         member = int.__new__(cls, code)
-        member._value_, member.meaning = code, meaning
+        member._value_ = code
+        member.meaning = meaning
         return member
 
 
@@ -64,14 +65,16 @@ class CommandError(Exception):
 
     def __init__(self, code: Exit, message: str, **details: Any) -> None:
         super().__init__(message)
-        self.code, self.details = code, details
+        self.code = code
+        self.details = details
 
 
 class Screen:
     """Where a command writes. With `--json` that is one JSON object at the end and nothing else."""
 
     def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
-        self.as_json, self.silent = as_json, as_json or quiet
+        self.as_json = as_json
+        self.silent = as_json or quiet
         self.terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self.note = ""
         """How far the work has come."""
@@ -143,7 +146,8 @@ class Screen:
         """Show `note` on stderr: on a terminal in a line that vanishes at the end, elsewhere in a
         line after 2, 4, 8, ... seconds. `limit` are the seconds that may pass.
         """
-        done, start = threading.Event(), time.monotonic()
+        done = threading.Event()
+        start = time.monotonic()
         self.note = ""
 
         def show() -> None:
@@ -179,7 +183,8 @@ def check_free(path: str, force: bool) -> None:
 
     if path == "-":
         return
-    target, name = Path(path), shown(path, 200)
+    target = Path(path)
+    name = shown(path, 200)
     if target.is_dir():
         raise CommandError(Exit.OUTPUT, f"{name} is a folder; name a file.")
     if not target.parent.is_dir():
@@ -317,7 +322,8 @@ OutputFormat = StrEnum("OutputFormat", ["CSV", "PARQUET", "ARROW", "JSONL"])
 Precision = StrEnum("Precision", ["MIXED", "FLOAT32", "FLOAT64"])
 
 
-column, share = partial(typer.Option, metavar="COLUMN"), {"metavar": "SHARE", "min": 0, "max": 1}
+column = partial(typer.Option, metavar="COLUMN")
+share = {"metavar": "SHARE", "min": 0, "max": 1}
 
 
 def given(metavar: str, help: str) -> Any:

@@ -48,7 +48,8 @@ def evaluate(
 
     Example: kernelpool evaluate irises.safetensors unseen.csv --at-most 0.1
     """
-    screen, alpha = Screen(as_json, quiet), 1 - confidence
+    screen = Screen(as_json, quiet)
+    alpha = 1 - confidence
     if len(paths) < 2:
         raise CommandError(Exit.USAGE, "Name a model (or several) and the data.")
     loaded = [load_model(path, screen) for path in paths[:-1]]
@@ -81,7 +82,8 @@ def _evaluated(
     loaded: LoadedModel, source: Source, target: str | None, screen: Screen, keep: bool
 ) -> tuple[Metrics, list[tuple[np.ndarray, np.ndarray]]]:
     """The metrics of one model; with `keep` also codes and probabilities of labeled rows."""
-    metrics, kept = Metrics.none(len(loaded.classes)), []
+    metrics = Metrics.none(len(loaded.classes))
+    kept = []
     target = target or loaded.target
     if target is None:
         what = "does not name the column of the classes: pass --target."
@@ -170,12 +172,14 @@ def check(
     Example: kernelpool check irises.safetensors new.csv --alarm 0.01
     """
     screen = Screen(as_json, quiet)
-    loaded, source = load_model(model, screen), Source(data, o.text_style(text))
+    loaded = load_model(model, screen)
+    source = Source(data, o.text_style(text))
     reference = loaded.recorded("reference", DriftReference.from_dict)
     if reference is None:
         what = "has no counts of the rows of its fit that can be read: fit it by `kernelpool fit`."
         raise CommandError(Exit.MODEL, f"{shown(loaded.path, 200)} {what}")
-    counts, sample = 0, []
+    counts = 0
+    sample = []
     for _, table in loaded.tables(source, screen, "Checking"):
         counts = counts + reference.count(table, loaded.model)
         sample.append(np.asarray(loaded.model.predict_proba(table), np.float32))
@@ -218,7 +222,8 @@ def report(
     """
     screen = Screen(as_json, quiet)
     o.check_report(output, force)
-    loaded, source = load_model(model, screen), Source(data, o.text_style(text))
+    loaded = load_model(model, screen)
+    source = Source(data, o.text_style(text))
     rows = loaded.read(source, target, screen, tuple(keep or ()))
     o.write_page(loaded.model, rows, output, force, screen, new=np.arange(len(rows.y)))
     screen.answer({"report": output, "n_rows": len(rows.y)})

@@ -140,7 +140,9 @@ def fit(
 
     Example: kernelpool fit irises.csv --target species -o irises.safetensors --report irises.html
     """
-    screen, kinds, style = Screen(as_json, quiet), column_kinds(columns or []), o.text_style(text)
+    screen = Screen(as_json, quiet)
+    kinds = column_kinds(columns or [])
+    style = o.text_style(text)
     estimator = make_estimator(model or POOL, setting or [], seed)  # before data are read
     if isinstance(estimator, PooledClassifier):
         estimator.set_params(time_limit=(60.0 if time_limit is None else time_limit) or None)
@@ -317,7 +319,8 @@ class FitJob:
             )
         fold = stratified_folds(self.codes, n_folds, key=key)
         for k in range(n_folds):
-            model, train = clone(self.estimator), self.rows.at(np.flatnonzero(fold != k))
+            model = clone(self.estimator)
+            train = self.rows.at(np.flatnonzero(fold != k))
             try:
                 self._fit(model, f"Fold {k + 1} of {n_folds}:", *train)
             except KeyboardInterrupt:
@@ -340,7 +343,8 @@ class FitJob:
 
     def _fit(self, model: Any, title: str, x: Any, y: Any) -> None:
         """With a progress bar; what goes wrong is reported as the command line does."""
-        name, parameters = type(model).__name__, model.get_params(deep=False)
+        name = type(model).__name__
+        parameters = model.get_params(deep=False)
         with (
             self.screen.working(title, parameters.get("time_limit")),
             warnings.catch_warnings(record=True) as caught,
@@ -416,7 +420,8 @@ class FitJob:
 
     def record(self) -> dict[str, Any]:
         """For programs."""
-        members, found = None, None
+        members = None
+        found = None
         if self.metrics is not None:
             found = {k: v for k, v in self.metrics.to_dict(0.05).items() if k not in NOT_RECORDED}
         if isinstance(self.model, PooledClassifier):
@@ -483,7 +488,8 @@ def _offered(job: FitJob, path: str, screen: Screen) -> str:
 
 def _saved(job: FitJob, path: str, force: bool, screen: Screen) -> str:
     """Where the model was written: under another name where a file has appeared in the meantime."""
-    name, n = path, 1
+    name = path
+    n = 1
     while os.path.lexists(name) and not force:
         n += 1
         name = str(Path(path).with_stem(f"{Path(path).stem}-{n}"))

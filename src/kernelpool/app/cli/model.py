@@ -90,7 +90,9 @@ class LoadedModel:
         self, source: Source, screen: Screen, title: str, skip: tuple[str | None, ...] = ()
     ) -> Iterator[tuple[Batch, Any]]:
         """Batches, and the features of their rows, which are matched by name."""
-        kinds, n_rows, counts = None, 0, (Counter[str](), Counter[str]())
+        kinds = None
+        n_rows = 0
+        counts = (Counter[str](), Counter[str]())
         columns = getattr(self.model, "columns_", None)  # other estimators have none
         self.n_incomplete = 0
         with screen.working(f"{title} {source.label}"):
@@ -174,8 +176,10 @@ class LoadedModel:
             *self.labeled(source, target, screen, "Reading", keep), strict=True
         )
         labels = np.array([*self.classes.tolist(), None], object)
-        table, y = pa.concat_tables(tables).combine_chunks(), labels[np.concatenate(codes)]
-        column, ids = target or self.target or "", row_ids(batches, keep)
+        table = pa.concat_tables(tables).combine_chunks()
+        y = labels[np.concatenate(codes)]
+        column = target or self.target or ""
+        ids = row_ids(batches, keep)
         return Rows(table, y, self.kinds, column, source.label, ids)
 
     # -- predictions -------------------------------------------------------------------------------
@@ -187,7 +191,8 @@ class LoadedModel:
 
         A row is accepted (0), ambiguous (1) or novel (2).
         """
-        probability, score = np.asarray(self.model.predict_proba(table), np.float64), None
+        probability = np.asarray(self.model.predict_proba(table), np.float64)
+        score = None
         decision = np.zeros(len(probability), int)
         if self.lowest is not None or (with_score and self.has_density):
             score = np.asarray(self.model.score_samples(table), np.float64)
@@ -210,7 +215,8 @@ class LoadedModel:
             novelty = DEFAULT_NOVELTY if densities is not None and self.has_density else None
             if novelty is None:
                 screen.warn("the model cannot detect novel rows: only ambiguous ones are rejected.")
-        self.ambiguity, self.lowest = ambiguity, None
+        self.ambiguity = ambiguity
+        self.lowest = None
         if novelty is None:
             return
         if densities is None or not self.has_density:
@@ -218,7 +224,8 @@ class LoadedModel:
             raise CommandError(Exit.MODEL, f"--novelty is not possible: the model is {why}.")
         n, lowest = densities
         # the others of the n held-out densities are above these
-        score, weight = np.append(lowest, np.inf), np.append(np.ones(len(lowest)), n - len(lowest))
+        score = np.append(lowest, np.inf)
+        weight = np.append(np.ones(len(lowest)), n - len(lowest))
         if novelty * (n + 1) >= len(lowest) + 1:
             most = len(lowest) / (n + 1)
             raise CommandError(
@@ -230,7 +237,8 @@ class LoadedModel:
 
 def _lowest_densities(found: Any) -> tuple[int, list[float]]:
     """How many rows were held out, and the lowest of their densities."""
-    n, lowest = int(found["n_rows"]), list(map(float, found["lowest"]))
+    n = int(found["n_rows"])
+    lowest = list(map(float, found["lowest"]))
     if not 0 < len(lowest) <= n:
         raise ValueError
     return n, lowest
@@ -240,7 +248,8 @@ def load_model(path: str, screen: Screen) -> LoadedModel:
     """The classifier in a file; never runs code from it."""
     try:
         with screen.warnings():
-            model, header = load(path), read_header(path)
+            model = load(path)
+            header = read_header(path)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise CommandError(Exit.MODEL, f"{shown(path, 200)}: {reason}.") from None
@@ -257,7 +266,8 @@ def load_model(path: str, screen: Screen) -> LoadedModel:
     summary = header.get("summary") or {}
     if not isinstance(model, RejectClassifier):
         return LoadedModel(model, path, summary, _kinds(model, summary), model)
-    inner, thresholds = model.estimator_, (model.ambiguity_threshold_, model.novelty_threshold_)
+    inner = model.estimator_
+    thresholds = (model.ambiguity_threshold_, model.novelty_threshold_)
     return LoadedModel(inner, path, summary, _kinds(inner, summary), model, *thresholds)
 
 
@@ -334,7 +344,8 @@ def export(
 
     Example: kernelpool export irises.safetensors -o irises.onnx
     """
-    screen, path = Screen(as_json), output or f"{model.removesuffix('.safetensors')}.onnx"
+    screen = Screen(as_json)
+    path = output or f"{model.removesuffix('.safetensors')}.onnx"
     check_free(path, force)
     loaded = load_model(model, screen)
     try:

@@ -81,7 +81,8 @@ def predict(
             f"{shown(output, 200)}: name it .csv, .parquet, .arrow, .feather or .jsonl, or pass "
             f"--format.",
         )
-    loaded, source = load_model(model, screen), Source(data, o.text_style(text))
+    loaded = load_model(model, screen)
+    source = Source(data, o.text_style(text))
     skip = tuple(keep or ())
     if class_prior is not None:
         if sets is not None:
@@ -92,7 +93,9 @@ def predict(
         _set_class_prior(loaded, class_prior)
     loaded.reject(reject, ambiguity, novelty, screen)
     conformal = None if sets is None else _conformal(loaded, sets, per_class, screen)
-    labels, decisions, n_rows = Counter[str](), Counter[str](), 0
+    labels = Counter[str]()
+    decisions = Counter[str]()
+    n_rows = 0
     with ExitStack() as stack:
         write: Any = None
         for batch, features in loaded.tables(source, screen, "Predicting", skip):
@@ -183,7 +186,8 @@ def _conformal(
         raise CommandError(Exit.USAGE, f"--sets must lie between 0 and 1; got {error:g}.")
 
     def calibrated(found: Any) -> ConformalClassifier:
-        codes, scores = np.array(found["codes"], int), np.array(found["scores"], float)
+        codes = np.array(found["codes"], int)
+        scores = np.array(found["scores"], float)
         if not 0 <= codes.min() <= codes.max() < len(loaded.classes):
             raise ValueError
         density = scores[1] if len(scores) > 1 else None

@@ -157,7 +157,8 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
         are as in the file.
     """
     with opened(path) as container:
-        header, places = _header_of(container.metadata), container.places
+        header = _header_of(container.metadata)
+        places = container.places
     return {
         "format_version": FORMAT_VERSION,
         **{key: value for key, value in header.items() if key != "model"},

@@ -206,7 +206,8 @@ class Reader:
     """
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
-        self.arrays, self.depth = dict(arrays), 0
+        self.arrays = dict(arrays)
+        self.depth = 0
 
     def value(self, node: Any) -> Any:
         """The value that `node` stands for."""
@@ -265,7 +266,8 @@ class Reader:
 
     def model(self, node: Any) -> Any:
         """The estimator that `node` describes."""
-        name, self.depth = node["model"], self.depth + 1
+        name = node["model"]
+        self.depth = self.depth + 1
         if name not in ESTIMATORS or self.depth > MAX_NESTED_MODELS:
             raise ModelFileError(
                 f"The file holds a {short(name)}; a model file may hold {known_classes()}, at most "
@@ -363,7 +365,8 @@ def _probe(model: Any, arrays: dict[str, np.ndarray]) -> None:
     """Near its centers and far from them, and where cells are missing, the answers are finite; so
     are samples.
     """
-    d, most = getattr(model, "n_features_in_", 0), sum(array.size + 1 for array in arrays.values())
+    d = getattr(model, "n_features_in_", 0)
+    most = sum(array.size + 1 for array in arrays.values())
     if not 0 <= d <= most:
         raise ModelFileError("The model in the file has more features than the file has numbers.")
     stored = [a for a in arrays.values() if a.ndim == 2 and a.shape[1] == d and a.dtype.kind == "f"]

@@ -236,7 +236,10 @@ def container_bytes(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> 
     The widest types come first, so that every array starts at a multiple of its type's size.
     """
     ordered = sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
-    digest, index, data, start = _begun(metadata), {}, [], 0
+    digest = _begun(metadata)
+    index = {}
+    data = []
+    start = 0
     for name, array in ordered:
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
         data.append(np.ascontiguousarray(little).reshape(-1).view(np.uint8).data)

@@ -141,9 +141,8 @@ def _steps_and_network(estimator: Any) -> tuple[Any, Any]:
     if isinstance(last, ConformalClassifier):
         raise KernelpoolError(
             "ConformalClassifier cannot be exported to ONNX, which has no sets of classes: export "
-            "one of its classifiers, such "
-            "as model.estimators_[0], and compare its answers with calibration_probability_ and "
-            "calibration_density_."
+            "one of its classifiers, such as model.estimators_[0], and compare its answers with "
+            "calibration_probability_ and calibration_density_."
         )
     if type(last) not in CONVERTERS:
         known = ", ".join(sorted(cls.__name__ for cls in CONVERTERS))
@@ -263,7 +262,8 @@ def _add_metadata(model: Any, estimator: Any, last: Any, inputs: list[Any], comp
     from onnx import helper
 
     number = version("kernelpool")
-    model.producer_name, model.producer_version = "kernelpool", number
+    model.producer_name = "kernelpool"
+    model.producer_version = number
     model.doc_string = describe(
         estimator if isinstance(estimator, RejectClassifier) else last
     ).sentence

@@ -49,7 +49,8 @@ class Tensor(NDArrayOperatorsMixin):
     """
 
     def __init__(self, graph: "Graph", name: str) -> None:
-        self.graph, self.name = graph, name
+        self.graph = graph
+        self.name = name
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any) -> "Tensor":
         return self.graph.op(OPERATORS[ufunc], *inputs)
@@ -113,7 +114,8 @@ class Graph:
     """Nodes and constants of a model, with floating-point numbers of one type."""
 
     def __init__(self, dtype: Any, names: Iterator[int] | None = None) -> None:
-        self.dtype, self.complete = np.dtype(dtype), False
+        self.dtype = np.dtype(dtype)
+        self.complete = False
         self.forbidden = LOG_ZERO[self.dtype]
         self.offset = 0.0  # from zero, of the rows that come in, in units of the largest
         self.nodes: list[Any] = []
@@ -134,7 +136,8 @@ class Graph:
         """
         from onnx import helper
 
-        array, name = np.asarray(value), f"/constant_{next(self._names)}"
+        array = np.asarray(value)
+        name = f"/constant_{next(self._names)}"
         kinds = {"f": self.dtype, "i": np.dtype(np.int64), "u": np.dtype(np.int64)}
         kind = kinds.get(array.dtype.kind, array.dtype)
         text = kind.kind in "UO"

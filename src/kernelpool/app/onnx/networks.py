@@ -58,7 +58,8 @@ def coded(columns: list[Tensor], model: Any) -> Tensor:
     """Columns, each (n, 1), as encoded rows, (n, d): categories by their codes, NaN for a missing
     cell.
     """
-    g, parts = columns[0].graph, []
+    g = columns[0].graph
+    parts = []
     for column, categories in zip(columns, model.columns_.categories, strict=True):
         if categories is not None:
             codes = {"": math.nan} | codes_of(categories.tolist())
@@ -133,7 +134,8 @@ class Mixture:
 
     def frame(self) -> tuple[np.ndarray, np.ndarray]:
         """Origin and unit, (d,): of unit variance over all kernels; categories stay codes."""
-        variance, number = self.covariance, np.array(self.levels) == 0
+        variance = self.covariance
+        number = np.array(self.levels) == 0
         if variance.ndim == 3:
             variance = np.diagonal(variance, axis1=1, axis2=2)
         unit = np.sqrt(variance.mean(axis=0) + self.mean.var(axis=0))
@@ -142,7 +144,8 @@ class Mixture:
     def log_densities(self, z: Tensor, known: Tensor | None, origin: Any, unit: Any) -> Tensor:
         """log p(x|j) of rows in a frame, (n, M); cells that are not `known` are integrated out."""
         numbers = [i for i, n in enumerate(self.levels) if not n]
-        found, start = [], 0
+        found = []
+        start = 0
         for i, n in enumerate(self.levels):
             if n:
                 table = np.log(self.probability[:, start : start + n].T)  # type: ignore[index]
@@ -150,7 +153,8 @@ class Mixture:
                 found.append(_looked_up(np.vstack([table, np.zeros(len(self.mean))]), z, i))
                 start += n
         if numbers:
-            origin, unit = origin[numbers], unit[numbers]
+            origin = origin[numbers]
+            unit = unit[numbers]
             covariance = self.covariance[:, numbers]
             if covariance.ndim == 3:
                 covariance = covariance[:, :, numbers] / np.outer(unit, unit)
@@ -194,7 +198,8 @@ def gaussian(z: Tensor, mean: np.ndarray, covariance: np.ndarray, known: Tensor 
         for _ in range(d):
             column = left.slice(0, 1, 3)  # (n, M, d - i, 1)
             pivot, head = column.slice(0, 1, 2), away.slice(0, 1, 2)  # (n, M, 1, 1), (n, M, 1)
-            factor, flat = column / pivot, pivot.squeeze(3)
+            factor = column / pivot
+            flat = pivot.squeeze(3)
             total = total + (head * head / flat + np.log(flat)).squeeze(2)
             away = (away - factor.squeeze(3) * head).slice(1, d, 2)
             row = z.graph.op("Transpose", column, perm=[0, 1, 3, 2])
@@ -218,7 +223,8 @@ def _in_frame(x: Tensor, model: Any, mixture: Any) -> tuple[Any, Tensor, Tensor 
 
     log p(x) = log p(x in the frame) - volume, which is that of the known cells.
     """
-    g, levels = x.graph, np.array(model.columns_.levels)
+    g = x.graph
+    levels = np.array(model.columns_.levels)
     frame = Mixture(mixture, model.columns_.levels).frame()
     log_unit = np.log(frame[1])
     if g.complete:
@@ -239,11 +245,13 @@ def shared_kernel(x: Tensor, model: Any) -> Answers:
     networks = getattr(model, "discriminative_", ())
     if not networks:
         return answers
-    g, parts = x.graph, []
+    g = x.graph
+    parts = []
     for network in networks:
         joint = _class_densities(rows, known, network, frame)
         parts.append((joint + g.safe_log(network.class_prior_)).softmax())
-    prior, share = np.asarray(model.class_prior_), np.asarray(model.class_shares_)
+    prior = np.asarray(model.class_prior_)
+    share = np.asarray(model.class_shares_)
     probability = (_mean(parts) * (prior / np.where(share > 0, share, 1.0))).shares()
     if known is not None:
         probability = g.where(known.sum(1, keepdims=True) < 0.5, prior, probability)
@@ -283,7 +291,8 @@ def _from_density(log_density: Tensor, class_prior: np.ndarray) -> Answers:
 
 def pooled(x: Tensor, model: Any) -> Answers:
     """Answers of a PooledClassifier, all of whose networks can be exported themselves."""
-    g, x = x.graph, complete(x)
+    g = x.graph
+    x = complete(x)
     views = {name: _in_view(x, view) for name, view in model.views_.items()}
     answers_of = []
     for network in model.networks_:
@@ -330,11 +339,14 @@ def _finite(g: Graph, shift: np.ndarray) -> np.ndarray:
 
 def _in_view(x: Tensor, view: Any) -> Tensor:
     """Rows in a view, (n, D)."""
-    g, u = x.graph, _numbers(x, view.levels).scaled(view.center, view.scale)
+    g = x.graph
+    u = _numbers(x, view.levels).scaled(view.center, view.scale)
     if view.exponent is None:
         return u
-    size, power = np.log(np.abs(u) + 1.0), g.where(u >= 0.0, view.exponent, 2 - view.exponent)
-    straight, exponent = np.abs(power) < 1e-8, size * power
+    size = np.log(np.abs(u) + 1.0)
+    power = g.where(u >= 0.0, view.exponent, 2 - view.exponent)
+    straight = np.abs(power) < 1e-8
+    exponent = size * power
     grown = np.tanh(exponent * 0.5) * (np.exp(exponent) + 1.0)  # exp - 1
     psi = g.where(straight, size, grown / g.where(straight, 1.0, power)) * np.sign(u)
     z = (psi - view.warped_center) * (1 / view.warped_scale)
@@ -351,7 +363,9 @@ def parzen(x: Tensor, model: Any) -> Answers:
             "kernel is an object, which ONNX cannot hold; fit with one of the named kernels "
             "instead."
         )
-    g, fitted, net = x.graph, model._fitted, model._fitted.params()
+    g = x.graph
+    fitted = model._fitted
+    net = model._fitted.params()
     # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product,
     # and round it to float32
     unit = fitted.scale * fitted.unit * net.radius
@@ -382,7 +396,8 @@ def parzen(x: Tensor, model: Any) -> Answers:
     else:
         height = g.op("Relu", 1.0 - squared)
     votes = height @ by_class  # (n, K)
-    covered, some = votes.max(1) > 0.0, votes > 0.0
+    covered = votes.max(1) > 0.0
+    some = votes > 0.0
     log_votes = g.where(some, np.log(g.where(some, votes, 1.0)), g.forbidden)
     answers = _from_votes(log_votes, alone, log_scale + shift)
     # where no kernel covers a row, the class of the nearest
@@ -441,12 +456,16 @@ def _from_votes(log_votes: Tensor, alone: np.ndarray, together: np.ndarray) -> A
 
 def rbf_classifier(x: Tensor, model: Any) -> Answers:
     """Answers of an RBFNetworkClassifier."""
-    fitted, readout, n_kernels = model._fitted, model.readout_, len(model.means_)
+    fitted = model._fitted
+    readout = model.readout_
+    n_kernels = len(model.means_)
     unit = model.scale_ * model.width_
     rows = framed(_numbers(x, model.columns_.levels), model.location_, unit)
-    mapped, center = rows, (model.means_ - model.location_) / unit
+    mapped = rows
+    center = (model.means_ - model.location_) / unit
     if fitted.metric is not None:
-        mapped, center = rows @ fitted.metric.T, center @ fitted.metric.T
+        mapped = rows @ fitted.metric.T
+        center = center @ fitted.metric.T
     features = fitted.kernel_features
     weight = None if features is None else features.astype(np.float64)
     kernels = np.exp(_squared(mapped, center, weight=weight).clip(0.0) * -0.5)
@@ -459,7 +478,8 @@ def rbf_classifier(x: Tensor, model: Any) -> Answers:
 
 def _hidden(x: Tensor, model: Any) -> Tensor:
     """Activations of the hidden layer of an EM-Log network, (n, M)."""
-    g, mixture = x.graph, Mixture(model)
+    g = x.graph
+    mixture = Mixture(model)
     frame = mixture.frame()
     rows = framed(_numbers(x, model.columns_.levels), *frame)
     by_kernel = mixture.log_densities(rows, None, *frame)
@@ -473,7 +493,8 @@ def _hidden(x: Tensor, model: Any) -> Tensor:
 def em_log_classifier(x: Tensor, model: Any) -> Answers:
     """Answers of an EMLogClassifier."""
     scores = _hidden(x, model) @ model.readout_[:-1] + model.readout_[-1]
-    logistic, g = model.readout != "least_squares", x.graph
+    logistic = model.readout != "least_squares"
+    g = x.graph
     if model.readout_.shape[1] == 1:
         scores = g.concat([scores * 0.0 if logistic else 1.0 - scores, scores])
     probability = scores.softmax() if logistic else scores.clip(model._fitted.smallest).shares()
@@ -490,7 +511,8 @@ def em_log_regressor(x: Tensor, model: Any) -> Answers:
     leverage = (inner + outer).clip(0.0)  # (n, 1)
     std = np.sqrt((leverage + 1.0) * model.noise_variance_[None, :])
     if model.single_output_:
-        mean, std = mean.squeeze(1), std.squeeze(1)
+        mean = mean.squeeze(1)
+        std = std.squeeze(1)
     return {"prediction": mean, "std": std}
 
 
@@ -499,9 +521,12 @@ def em_log_regressor(x: Tensor, model: Any) -> Answers:
 
 def neurons(x: Tensor, model: Any) -> Answers:
     """Answers of a CompetitiveNeuronsClassifier."""
-    g, origin, unit = x.graph, np.asarray(model.location_), np.asarray(model.scale_)
+    g = x.graph
+    origin = np.asarray(model.location_)
+    unit = np.asarray(model.scale_)
     rows = framed(_numbers(x, model.columns_.levels), origin, unit)
-    n_neurons, d = len(model.mixing_), len(origin)
+    n_neurons = len(model.mixing_)
+    d = len(origin)
     weight = np.asarray(model.weights_).reshape(-1, d + 1)  # (M * C, d + 1), in units of the data
     bias = weight[:, -1] + weight[:, :-1] @ origin
     flat = rows @ (weight[:, :-1] * unit).T + bias
@@ -515,7 +540,8 @@ def neurons(x: Tensor, model: Any) -> Answers:
         output = activation.softmax(2)
     share: Any = (model.mixing_ / model.mixing_.sum())[:, None]
     if model.local:
-        mean, variance = (model.means_ - origin) / unit, model.covariances_ / unit**2
+        mean = (model.means_ - origin) / unit
+        variance = model.covariances_ / unit**2
         gate = gaussian(rows, mean, variance, None) + g.safe_log(model.mixing_)
         share = gate.softmax().unsqueeze(2)  # (n, M, 1)
     output = (output * share).sum(1)  # (n, C)
@@ -550,7 +576,8 @@ def refused(answers: Answers, model: Any, classes: np.ndarray) -> Answers:
     """`answers` of a classifier with the labels of a RejectClassifier around it, and its
     decisions.
     """
-    probability, label = answers["probabilities"], answers["label"]
+    probability = answers["probabilities"]
+    label = answers["label"]
     g = probability.graph
     code = g.op("ArgMax", probability, axis=1)  # (n, 1)
     if classes.dtype.kind == "b":

@@ -267,7 +267,8 @@ def _workbook(path: str, name: str) -> tuple[list[str], Iterator[Any]]:
         raise TableError(f"{name}: {what}.", "Save the table as CSV.") from None
     cells = zip_longest(*(row for row in rows if any(row)), fillvalue="")
     columns = [column for column in cells if any(column)]
-    names, keys = [column[0] for column in columns], [str(i) for i in range(len(columns))]
+    names = [column[0] for column in columns]
+    keys = [str(i) for i in range(len(columns))]
     arrays = [pa.array(column[1:], pa.string()) for column in columns]
     return names, iter([pa.record_batch(arrays, names=keys)])
 
@@ -368,7 +369,8 @@ def _parsed(
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    keys, row = [str(i) for i in range(len(names))], 0
+    keys = [str(i) for i in range(len(names))]
+    row = 0
     try:
         reader = arrow_csv.open_csv(
             stream,
@@ -443,7 +445,8 @@ def table_writer(kind: str, sink: Any, schema: Any, raw: bool = False) -> Iterat
         sink.write("".join(f"{line}\n" for line in lines).encode())
 
     def write_csv(columns: Any) -> None:
-        text, cells = io.StringIO(), columns if raw else map(harmless, columns)
+        text = io.StringIO()
+        cells = columns if raw else map(harmless, columns)
         rows = zip(*(column.to_pylist() for column in cells), strict=True)
         csv.writer(text, lineterminator="\n").writerows(rows)
         sink.write(text.getvalue().encode())

@@ -123,7 +123,8 @@ def days(column: Any) -> tuple[np.ndarray, np.ndarray]:
             text = pc.replace_substring_regex(text, pattern, plain)
         found = (pc.strptime(text, f"%Y-%m-%d{t}", unit="s", error_is_null=True) for t in DATES)
         utc = (stamps.cast(pa.timestamp("s")) for stamps in found)
-        column, given = pc.coalesce(*utc), text.is_valid()
+        column = pc.coalesce(*utc)
+        given = text.is_valid()
     else:
         given = column.is_valid()
     seconds = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
@@ -183,7 +184,8 @@ def table_of(
     """
     import pyarrow as pa
 
-    columns, unreadable = [], {}
+    columns = []
+    unreadable = {}
     for name, kind in kinds.items():
         column = batch.rows.column(name)
         if kind == CATEGORY:
@@ -195,7 +197,8 @@ def table_of(
         if bad.any():
             unreadable[name] = int(bad.sum())
             if np.isnan(x).all():
-                at, what = int(np.argmax(bad)), "date" if kind == DATE else "number"
+                at = int(np.argmax(bad))
+                what = "date" if kind == DATE else "number"
                 advice = odd_cell(column[at])[1] or "The model was fitted to numbers."
                 raise TableError(
                     f"{batch.place(at, name)}: {quoted(column[at])} is not a {what}, nor is any "
@@ -273,7 +276,8 @@ def alike(label: Any) -> Any:
 
 def codes_of(batch: Batch, name: str, classes: np.ndarray) -> np.ndarray:
     """Positions of labels among the classes of a model; -1 where there is no label."""
-    names, labels = classes.tolist(), labels_of(batch, name).tolist()
+    names = classes.tolist()
+    labels = labels_of(batch, name).tolist()
     known = {alike(v): i for i, v in enumerate(names)} | {str(v): i for i, v in enumerate(names)}
     place = {v: known.get(str(v), known.get(alike(v), -2)) for v in set(labels)} | {None: -1}
     codes = np.array([place[label] for label in labels], int)
@@ -312,7 +316,8 @@ def read_rows(
     unlabeled : {"refuse", "drop", "use"}
         What becomes of rows without a class.
     """
-    batches, given = list(source.batches()), dict(kinds or {})
+    batches = list(source.batches())
+    given = dict(kinds or {})
     names = feature_names(source, target, [*drop, *keep])
     assert target is not None
     check_columns(list(given), source, "whose kind is given")
@@ -332,9 +337,12 @@ def read_rows(
             "Pass --unlabeled drop to leave them out, or --unlabeled use to learn from them.",
             missing={target: n_rows},
         )
-    ids, table = row_ids(batches, keep), table.combine_chunks()
+    ids = row_ids(batches, keep)
+    table = table.combine_chunks()
     if unlabeled == "drop":
-        table, y, ids = table.filter(known), np.asarray(y[known].tolist()), ids[known]
+        table = table.filter(known)
+        y = np.asarray(y[known].tolist())
+        ids = ids[known]
     return Rows(table, y, found, target, source.label, ids, left_out)
 
 
@@ -380,7 +388,10 @@ def features_of(
     """
     import pyarrow as pa
 
-    columns, kinds, left_out, odd = {}, {}, {}, {}
+    columns = {}
+    kinds = {}
+    left_out = {}
+    odd = {}
     for name in names:
         kind = given.get(name) or _typed_kind(batches, name)
         if kind is None:
@@ -445,7 +456,8 @@ def _numberlike(parts: Sequence[Any]) -> bool:
 
 def _teaches_nothing(column: Any, kind: str) -> str | None:
     """Why no model can learn from a column; None where one can."""
-    n_rows, distinct = len(column), column.unique().drop_null()
+    n_rows = len(column)
+    distinct = column.unique().drop_null()
     if not len(distinct):
         return "it has no value at all"
     if kind == NUMBER:
@@ -459,7 +471,8 @@ def _teaches_nothing(column: Any, kind: str) -> str | None:
 
 
 def _not_numbers(odd: Mapping[str, tuple[str, Any, str]]) -> TableError:
-    cells, advice = [], []
+    cells = []
+    advice = []
     for place, cell, kind in odd.values():
         what, remedy = ("", DATE_ADVICE) if kind == DATE else odd_cell(cell)
         cells.append(f"{place}: {quoted(cell)}" + f" ({what})" * bool(what))

@@ -76,7 +76,11 @@ MOST_EXPLORED, MOST_COMPARED, MOST_PRIORS = 800, 5000, 30
 """Rows for the explorer, rows for drift and priors, and classes of which priors are estimated."""
 MOST_WATCHED, MOST_FEATURES, MOST_ASKED = 1000, 100, 6000
 """Features that are compared, features that are left out one by one, and rows in which one is."""
-MOST_KERNELS, MOST_COLUMNS, MOST_TRAITS, N_OUTLIERS, N_UNSURE = 40, 6, 5, 8, 8
+MOST_KERNELS = 40
+MOST_COLUMNS = 6
+MOST_TRAITS = 5
+N_OUTLIERS = 8
+N_UNSURE = 8
 MOST_IN_MATRIX = 12
 """Classes of a confusion matrix."""
 N_DRAWN, ONE_IN, MOST_PATTERNS = 5000, 100, 20
@@ -243,7 +247,8 @@ def _results(
     inside: Inside, reject: Any, parts: list[Part], names: list[str], notes: list[str]
 ) -> dict[str, Any]:
     """Everything that is computed of the rows, by the names that the template has for it."""
-    model, rows = inside.outer, parts[-1]
+    model = inside.outer
+    rows = parts[-1]
     train = parts[0] if parts[0].name == "training" else None
     test = rows if rows is not train else None
     charts: dict[str, str] = {}
@@ -272,9 +277,11 @@ def _results(
     scores = [inside.score(part) for part in x]
     novelty = None if reject is None else reject.novelty_threshold_
     found["outliers"] = _outliers(inside, novelty, parts, x, scores, names, charts)
-    at, score = _spaced(len(rows.y), MOST_EXPLORED), scores[-1]
+    at = _spaced(len(rows.y), MOST_EXPLORED)
+    score = scores[-1]
     ids = [rows.ids[i] for i in at.tolist()]
-    few, score = _safe_indexing(rows.X, at), None if score is None else score[at]
+    few = _safe_indexing(rows.X, at)
+    score = None if score is None else score[at]
     threshold = None if reject is None else reject.ambiguity_threshold_
     found["explorer"] = explore(inside, few, rows.y[at], ids, score, threshold)
     found["kernels"] = _kernels(inside, x[0], names)
@@ -305,19 +312,24 @@ def _evaluation(
     model: Any, reject: Any, rows: Part, names: list[str], charts: dict[str, str]
 ) -> dict[str, Any]:
     """Metrics on rows with known classes, points of the reject curve, and prediction sets."""
-    at, n_true = np.flatnonzero(rows.y >= 0), len(names)
-    X, y = _safe_indexing(rows.X, at), rows.y[at]
+    at = np.flatnonzero(rows.y >= 0)
+    n_true = len(names)
+    X = _safe_indexing(rows.X, at)
+    y = rows.y[at]
     probability = np.asarray(model.predict_proba(X), np.float64)
-    likely, labels = probability.argmax(axis=1), np.asarray(model.predict(X)).tolist()
+    likely = probability.argmax(axis=1)
+    labels = np.asarray(model.predict(X)).tolist()
     refused = {} if reject is None else {reject.novel_label_: 2, reject.ambiguous_label_: 1}
     decision = np.array([refused.get(label, 0) for label in labels])
     place = {label: code for code, label in enumerate(np.asarray(model.classes_).tolist())}
     named = np.array([place.get(label, code) for label, code in zip(labels, likely, strict=True)])
     named = np.where(decision > 0, likely, named)
     metrics = Metrics.of(y, probability, named=named, decision=decision, n_true=n_true)
-    ambiguity, wrong = ambiguity_of(probability), named != y
+    ambiguity = ambiguity_of(probability)
+    wrong = named != y
     charts["calibration"] = _chart(lambda ax: plots.draw_calibration(metrics.bins, ax))
-    hit, total = np.diag(metrics.confusion), metrics.confusion.sum(axis=1)
+    hit = np.diag(metrics.confusion)
+    total = metrics.confusion.sum(axis=1)
     recall = np.pad(hit, (0, n_true - len(hit))) / np.maximum(total, 1)
     by_recall = np.argsort(recall, kind="stable") if n_true > MOST_IN_MATRIX else np.arange(n_true)
     found: dict[str, Any] = {"metrics": metrics, "rate": metrics.rate(ALPHA), "sets": None}
@@ -334,7 +346,8 @@ def _evaluation(
             for i in dict.fromkeys(wanted)
         ]
     if isinstance(model, ConformalClassifier):
-        sets, known = model.predict_set(X), y < len(model.classes_)
+        sets = model.predict_set(X)
+        known = y < len(model.classes_)
         missed = ~sets[np.flatnonzero(known), y[known]]
         if len(missed):
             sizes = np.bincount(sets.sum(axis=1)).tolist()
@@ -400,7 +413,8 @@ def _kernels(inside: Inside, x: np.ndarray, names: list[str]) -> list[dict[str, 
     """The greatest kernels, with what they are along features; `x` are rows, (n, d)."""
     if inside.pool is None:
         return []
-    pool, found = inside.pool, []
+    pool = inside.pool
+    found = []
     for j in pool.largest(MOST_KERNELS).tolist():
         traits = _traits(inside, j, x)
         if len(traits) > MOST_COLUMNS:
@@ -416,17 +430,20 @@ def _traits(inside: Inside, j: int, x: np.ndarray) -> list[dict[str, Any]]:
 
     `away` says by how many standard deviations of the rows that differs from all rows.
     """
-    pool, found = inside.pool, []
+    pool = inside.pool
+    found = []
     for i, (name, values) in enumerate(zip(inside.features, inside.categories, strict=True)):
         seen: np.ndarray = x[~np.isnan(x[:, i]), i]
         varies = len(seen) > 0 and np.ptp(seen) > 0
         if values is None:
-            here, width = float(pool.mean[j, i]), float(pool.variance[j, i]) ** 0.5
+            here = float(pool.mean[j, i])
+            width = float(pool.variance[j, i]) ** 0.5
             after = f"± {number(width, 2)}{_days(inside, name)}"
             trait = {"text": value_text(inside, name, here, width), "after": after, "sort": here}
         else:
             code, here = inside.category(j, i)
-            text, seen = text_of(values[code]), seen == code
+            text = text_of(values[code])
+            seen = seen == code
             trait = {"text": text, "after": percent(here, 0), "sort": text}
         away = abs(here - seen.mean()) / (seen.std() or len(seen) ** -0.5) if varies else 0.0
         found.append({**trait, "name": text_of(name), "away": away})
@@ -478,7 +495,8 @@ def _bounds(inside: Inside, drawn: np.ndarray, x: np.ndarray) -> np.ndarray:
     NaN for rows in which rare sets of cells are missing, except the last.
     """
     patterns, group = np.unique(np.isnan(x), axis=0, return_inverse=True)
-    group, bound = group.ravel(), np.full(len(x), np.nan)
+    group = group.ravel()
+    bound = np.full(len(x), np.nan)
     for g in {*np.argsort(-np.bincount(group))[:MOST_PATTERNS].tolist(), int(group[-1])}:
         score: Any = inside.score(np.where(patterns[g], np.nan, drawn))
         bound[group == g] = np.quantile(score, 1 / ONE_IN, method="lower")
@@ -495,7 +513,8 @@ def _surprise(inside: Inside, x: np.ndarray) -> np.ndarray | None:
         return None
     without = np.repeat(x[:, None], d, axis=1)  # (n, d, d)
     without[:, np.arange(d), np.arange(d)] = np.nan
-    whole, parts = inside.score(x), inside.score(without.reshape(-1, d))
+    whole = inside.score(x)
+    parts = inside.score(without.reshape(-1, d))
     if whole is None or parts is None:
         return None
     return np.where(np.isnan(x), 0.0, np.nan_to_num(parts.reshape(n, d) - whole[:, None]))
@@ -514,7 +533,9 @@ def _odd(
         far = [i for i in np.argsort(-over, kind="stable")[:3].tolist() if over[i] > 2]
         features = []
         for i in far:
-            name, values, unknown = inside.features[i], inside.categories[i], row.copy()
+            name = inside.features[i]
+            values = inside.categories[i]
+            unknown = row.copy()
             unknown[i] = np.nan
             notes = [NEVER_SEEN] if values is not None and row[i] >= len(values) else []
             if hasattr(inside.model, "impute"):
@@ -548,8 +569,10 @@ def explore(
     input columns of numbers: None where there are none. Categories are given by name, and a region
     is the most probable class where the two features of the axes alone are known.
     """
-    x, classes = inside.input.encode(X), np.asarray(inside.outer.classes_)
-    cells, unseen = cells_of(inside.input, x, X), never_seen(inside.input, x)
+    x = inside.input.encode(X)
+    classes = np.asarray(inside.outer.classes_)
+    cells = cells_of(inside.input, x, X)
+    unseen = never_seen(inside.input, x)
     probability = np.asarray(inside.outer.predict_proba(X), np.float64)
     named = probability.argmax(axis=1)
     categories = inside.input.categories
@@ -592,7 +615,8 @@ def explore(
 
 def _range(column: np.ndarray) -> tuple[float, float]:
     """What the page's script shows of a feature."""
-    low, high = float(np.nanmin(column)), float(np.nanmax(column))
+    low = float(np.nanmin(column))
+    high = float(np.nanmax(column))
     margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
     return low - margin, high + margin
 
@@ -622,7 +646,8 @@ def _drawn_kernels(
     none = [-1] * X.shape[0]
     if inside.pool is None or inside.made:
         return [], none
-    pool, greatest = inside.pool, np.sort(inside.pool.largest(MOST_DRAWN)).tolist()
+    pool = inside.pool
+    greatest = np.sort(inside.pool.largest(MOST_DRAWN)).tolist()
     kernels = [
         {
             "index": j,
@@ -648,16 +673,19 @@ def _columns(inside: Inside, X: Any) -> list[dict[str, Any]]:
     """Ranges, categories and missing cells of columns."""
     found: list[dict[str, Any]] = []
     x = inside.input.encode(X)
-    cells, unseen = cells_of(inside.input, x, X), never_seen(inside.input, x)
+    cells = cells_of(inside.input, x, X)
+    unseen = never_seen(inside.input, x)
     for i, (name, values) in enumerate(zip(inside.names, inside.input.categories, strict=True)):
-        known, new = x[~(np.isnan(x[:, i]) | unseen[:, i]), i], np.flatnonzero(unseen[:, i])
+        known = x[~(np.isnan(x[:, i]) | unseen[:, i]), i]
+        new = np.flatnonzero(unseen[:, i])
         about: dict[str, Any] = {"name": text_of(name), "n_missing": int(np.isnan(x[:, i]).sum())}
         if values is not None:
             common = values[np.bincount(known.astype(int)).argmax()] if len(known) else None
             others = Counter(text_of(cells[n][i]) for n in new.tolist()).most_common(3)
             about |= {"n_categories": len(values), "common": common, "never_seen": others}
         elif len(known):
-            low, high = float(known.min()), float(known.max())
+            low = float(known.min())
+            high = float(known.max())
             mean, width = (float(known.mean()), float(known.std())) if low < high else (low, 0.0)
             shown = [("lowest", low, 0.0), ("mean", mean, width / 10), ("highest", high, 0.0)]
             numbers = [(label, v, value_text(inside, name, v, w)) for label, v, w in shown]
@@ -725,7 +753,8 @@ def _chart(draw: Callable[[Any], Any], size: tuple[float, float] = (5.0, 3.6)) -
 
 def _shell() -> dict[str, str]:
     """Style and script of the page, and the policy that allows these alone."""
-    style, script = _own("report.css"), _own("report.js") + _own("explorer.js")
+    style = _own("report.css")
+    script = _own("report.js") + _own("explorer.js")
     hashes = [base64.b64encode(sha256(text.encode()).digest()).decode() for text in (script, style)]
     policy = (
         f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
@@ -766,7 +795,8 @@ def number(value: Any, digits: int = 4, width: float = 0.0) -> str:
         return DASH
     if not isfinite(value):
         return DASH if value != value else "∞" if value > 0 else f"{MINUS}∞"
-    text, decimals = f"{value:,.{digits}g}", decimals_of(width, digits - 2) if width > 0 else 9
+    text = f"{value:,.{digits}g}"
+    decimals = decimals_of(width, digits - 2) if width > 0 else 9
     if not digits:
         text = f"{float(value):,}".removesuffix(".0")
     elif abs(value) < 1e15 and (decimals < 9 or "e+" in text):

@@ -30,7 +30,9 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X")
 MOST_KEYS, MOST_PROJECTED, MOST_ROWS, MOST_ELLIPSES = 15, 300, 600, 30
 """Classes in a legend, features that a direction is made of, rows and kernels that are drawn."""
 LINES = ("-", "--", "-.", ":")
-DARK, GRAY, RULE = "#222222", "#6b6b6b", "#dddddd"
+DARK = "#222222"
+GRAY = "#6b6b6b"
+RULE = "#dddddd"
 
 STYLE: dict[str, Any] = {
     "axes.axisbelow": True,
@@ -97,7 +99,8 @@ def separating(x: np.ndarray, codes: np.ndarray, features: list[int], most: int)
     """The features along which classes lie farthest apart, in deviations; in their order."""
     if len(features) <= most:
         return features
-    z, apart = x[:, features], np.zeros(len(features))
+    z = x[:, features]
+    apart = np.zeros(len(features))
     for j, spread in enumerate(np.nanvar(z, axis=0)):
         known = ~np.isnan(z[:, j]) & (codes >= 0)
         means = [z[known & (codes == k), j].mean() for k in np.unique(codes[known])]
@@ -141,7 +144,8 @@ def draw_calibration(bins: np.ndarray, ax: Any) -> None:
     n, sure, right = bins[bins[:, 0] > 0].T
     error = np.abs(sure - right).sum() / n.sum()
     low, high = binomial_interval(right, n)
-    x, share = sure / n, right / n
+    x = sure / n
+    share = right / n
     left = max(0.0, min(float(x.min()), float(low.min())) - 0.05)
     reach = np.clip([share - low, high - share], 0, None)
     ax.plot([left, 1], [left, 1], ":", color=GRAY, label="perfectly calibrated")
@@ -185,7 +189,8 @@ def draw_reject_curve(
     ambiguity: np.ndarray, wrong: np.ndarray, decision: np.ndarray, ax: Any
 ) -> None:
     """Of rows, (n,): ambiguity, whether wrong, and decision (1: ambiguous, 2: novel)."""
-    n, taken = len(wrong), decision == 0
+    n = len(wrong)
+    taken = decision == 0
     coverage, error, _ = coverage_curve(ambiguity, wrong, np.ones(n), decision == 2)
     if not len(coverage):
         raise KernelpoolError("There is no reject curve: every row is novel to the model.")
@@ -193,7 +198,8 @@ def draw_reject_curve(
     shown = shown[shown < len(coverage)]
     accepted = np.rint(coverage[shown] * n)
     low, high = binomial_interval(np.rint(error[shown] * accepted), accepted)
-    x, look = 100 * coverage[shown], {"color": COLORS[0]}
+    x = 100 * coverage[shown]
+    look = {"color": COLORS[0]}
     ax.fill_between(x, 100 * low, 100 * high, alpha=0.18, linewidth=0, **look)
     ax.plot(x, 100 * error[shown], linewidth=2.2, label="most certain rows first", **look)
     ax.axhline(100 * error[-1], color=GRAY, linestyle="--", label="rows in random order")
@@ -339,11 +345,13 @@ def draw_kernels(
     legend: bool = True,
 ) -> None:
     """Of rows as the model inside has them, (n, d), with the codes of their classes, (n,)."""
-    pool, classes = inside.pool, np.asarray(inside.outer.classes_)
+    pool = inside.pool
+    classes = np.asarray(inside.outer.classes_)
     at, axes, names = _plane(inside, x, codes, features)
     known = np.flatnonzero(~np.isnan(x[:, at]).any(axis=1))
     few = np.random.default_rng(0).permutation(known)[:MOST_ROWS]
-    points, greatest = x[few][:, at] @ axes, pool.largest(MOST_ELLIPSES)
+    points = x[few][:, at] @ axes
+    greatest = pool.largest(MOST_ELLIPSES)
     centers = pool.mean[greatest][:, at] @ axes
     covariances = [axes.T @ inside.covariance(j, at) @ axes for j in greatest.tolist()]
     ax.set(xlabel=text_of(names[0], 60), ylabel=text_of(names[1], 60))
@@ -369,7 +377,8 @@ def _plane(
     inside: Inside, x: np.ndarray, codes: np.ndarray, features: Sequence[Any] | None
 ) -> tuple[list[int], np.ndarray, tuple[str, str]]:
     """Features of the model, the two axes in them, (d, 2), and the names of the axes."""
-    numbers, names = inside.numbers, inside.features
+    numbers = inside.numbers
+    names = inside.features
     complete = ~np.isnan(x[:, numbers]).any(axis=1)
     if features is None and (len(numbers) == 2 or not complete.any()):
         features = separating(x, codes, numbers, 2)
@@ -443,7 +452,8 @@ def regions_of(
 def _draw_regions(inside: Inside, pair: list[Any], n_classes: int, ax: Any) -> list[int]:
     """The background, and the codes of the decisions in it."""
     (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
-    across, up = np.linspace(left, right, 100), np.linspace(low, high, 100)
+    across = np.linspace(left, right, 100)
+    up = np.linspace(low, high, 100)
     code = regions_of(inside, pair, across, up)
     if code is None:
         return []
