@@ -3,6 +3,7 @@
 import array_api_strict as strict
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 
 from kernelpool.arrays import (
@@ -13,6 +14,7 @@ from kernelpool.arrays import (
     multiply_pairs_into,
     responsibilities,
     safe_log,
+    squared_distances,
     thread_scratch,
     triangle,
 )
@@ -108,3 +110,13 @@ def test_arrays_take_the_type_of_the_rows_unless_they_are_to_keep_their_own(libr
     assert moved[0].dtype == library.float32
     assert moved[1].value.dtype == library.float64
     assert float(moved[1].value[0]) == value[0]
+
+
+def test_distances_from_products_and_from_differences_agree():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(7, 5))
+    center = rng.normal(size=(6, 5))
+    for exact in (True, False):
+        np.testing.assert_allclose(
+            squared_distances(x, center, exact), cdist(x, center) ** 2, rtol=1e-10, atol=1e-13
+        )

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
-from importlib import import_module
 from operator import is_
 from typing import Any
 from warnings import warn
@@ -63,8 +62,8 @@ def is_lazy_frame(x: Any) -> bool:
     return hasattr(x, "to_dask_array") and hasattr(x, "npartitions")
 
 
-def lives_elsewhere(x: Any) -> bool:
-    """Whether `x` lives in another array library than NumPy, or on a cluster: it stays there."""
+def is_foreign_array(x: Any) -> bool:
+    """Whether `x` is an array of another library than NumPy, or of Dask: it stays where it is."""
     return is_lazy(x) or (is_array(x) and not is_numpy_array(x))
 
 
@@ -244,8 +243,9 @@ def _upload(value: Any, like: Array) -> Any:
     def is_host_float(a: Any) -> bool:
         return type(a) is np.ndarray and a.dtype.kind == "f"
 
+    import torch
+
     def move(found: list[Array]) -> list[Array]:
-        torch = import_module("torch")
         dtype = np.float64 if like.dtype == torch.float64 else np.float32
         flat = np.concatenate([a.ravel() for a in found], dtype=dtype, casting="same_kind")
         parts = torch.from_numpy(flat).to(like.device).split([a.size for a in found])
@@ -263,7 +263,9 @@ def to_host(value: Any) -> Any:
         return on_accelerator(a) and bool(a.is_floating_point())
 
     def move(found: list[Array]) -> list[Array]:
-        flat = import_module("torch").cat([a.detach().reshape(-1).double() for a in found])
+        import torch
+
+        flat = torch.cat([a.detach().reshape(-1).double() for a in found])
         parts = np.split(flat.cpu().numpy(), np.cumsum([a.numel() for a in found])[:-1])
         return [part.reshape(a.shape) for part, a in zip(parts, found, strict=True)]
 
@@ -319,7 +321,9 @@ def device_memory(like: Array) -> int | None:
     if not on_accelerator(like):
         return None
     if like.device.type == "cuda":
-        free, _ = import_module("torch").cuda.mem_get_info(like.device)
+        import torch
+
+        free, _ = torch.cuda.mem_get_info(like.device)
         return int(free)
     return DEVICE_MEMORY
 
@@ -327,8 +331,12 @@ def device_memory(like: Array) -> int | None:
 def transpose_into(out: Array, x: Array) -> None:
     """out = x', rows as columns."""
     if can_fuse(x, 1) and x.shape[1] <= 64 and x.is_contiguous() and out.stride(1) == 1:
-        with import_module("torch").cuda.device_of(x):  # Triton launches on the current device
-            import_module("kernelpool.fused").transpose_into(out, x)
+        import torch
+
+        from . import fused
+
+        with torch.cuda.device_of(x):  # Triton launches on the current device
+            fused.transpose_into(out, x)
     else:
         out[...] = x.T
 
@@ -345,7 +353,9 @@ def multiply_into(out: Array, a: Array, b: Array, name: str = "multiply") -> Non
     if is_numpy_array(out):
         getattr(np, name)(a, b, out=out)
     elif is_torch_array(out):
-        getattr(import_module("torch"), name)(a, b, out=out)
+        import torch
+
+        getattr(torch, name)(a, b, out=out)
     else:
         out[...] = getattr(namespace(out), name)(a, b)
 
@@ -513,7 +523,8 @@ def feature_sums(phi: Array, responsibility: Array) -> Array:
     n = phi.shape[1]
     if not on_accelerator(phi) or eps_of(phi) < 1e-10 or n <= FLOAT32_ROWS:
         return phi @ responsibility.T
-    torch = import_module("torch")
+    import torch
+
     whole = n // FLOAT32_ROWS * FLOAT32_ROWS
     left, right = (a[:, :whole].unflatten(1, (-1, FLOAT32_ROWS)) for a in (phi, responsibility))
     parts = torch.bmm(left.transpose(0, 1), right.permute(1, 2, 0))
@@ -549,11 +560,12 @@ def _fused_on(card: Any) -> Any | None:
     """The module of fused kernels where it works on the card: it takes Triton, a C compiler and
     units for tf32.
     """
-    torch = import_module("torch")
+    import torch
+
     if torch.version.hip is not None or torch.cuda.get_device_capability(card) < (8, 0):
         return None
     try:
-        fused = import_module("kernelpool.fused")
+        from . import fused
     except ImportError:  # torch without Triton
         return None
     try:
@@ -577,10 +589,12 @@ def fused_sums(
     Feature p of a row is the product of the `columns` (c, n) named by `pairs[p]`; responsibilities
     are the softmax of `natural` (M, P) times features, times the `weight` of the row.
     """
-    with import_module("torch").cuda.device_of(columns):
-        sums: tuple[Array, Array] = import_module("kernelpool.fused").fused_sums(
-            columns, pairs, weight, natural
-        )
+    import torch
+
+    from . import fused
+
+    with torch.cuda.device_of(columns):
+        sums: tuple[Array, Array] = fused.fused_sums(columns, pairs, weight, natural)
     return sums
 
 
@@ -590,31 +604,46 @@ n * 1e-20 of one row.
 """
 
 
-IN_CACHE, FEWEST_IN_CACHE = 1 << 15, 256
-"""Numbers, and rows at least, of which distances are taken at once: what is made of them stays in
-the caches.
-"""
+def squared_distances(x: np.ndarray, center: np.ndarray, exact: bool = False) -> np.ndarray:
+    """|x - center|², (n, m), of rows (n, d) and centers (m, d) of NumPy.
+
+    They come from one matrix product, whose rounding may leave values just below zero; or, `exact`
+    and slower, from differences, which do not cancel.
+    """
+    if not exact:
+        left = np.column_stack([-2 * x, (x**2).sum(axis=1), np.ones(len(x))])
+        right = np.column_stack([center, np.ones(len(center)), (center**2).sum(axis=1)])
+        return left @ right.T
+    squared = np.zeros((len(x), len(center)))
+    for column, centers in zip(x.T, center.T, strict=True):
+        squared += np.subtract.outer(column, centers) ** 2
+    return squared
 
 
-def squared_distances(x: Array, mean: Array, factor: Array) -> Array:
+CACHED_NUMBERS = 1 << 15
+"""Cells of which whitened distances are taken at once, so that the products stay in the caches."""
+
+MIN_CACHED_ROWS = 256
+"""Rows at least of which they are taken at once."""
+
+
+def whitened_distances(x: Array, mean: Array, factor: Array) -> Array:
     """|factor (x - mean)|², (n,), of rows (n, d) and a lower triangular matrix (d, d)."""
     if not is_numpy_array(x):
         white = (x - mean) @ factor.T
         return namespace(x).vecdot(white, white)
-    (n, d), out = x.shape, np.empty(len(x), x.dtype)
-    step = min(n, max(IN_CACHE // max(d, 1), FEWEST_IN_CACHE))
-    part = d if d < 128 else -(-d // 4)
-    away = thread_scratch("away", (step, d), x)
+    n, d = x.shape
+    out = np.empty(n, x.dtype)
+    step = min(n, max(CACHED_NUMBERS // max(d, 1), MIN_CACHED_ROWS))
+    width = d if d < 128 else -(-d // 4)
+    deviation = thread_scratch("deviation", (step, d), x)
     white = thread_scratch("white", (step, d), x)
     for i in range(0, n, max(step, 1)):
         k = min(step, n - i)
-        np.subtract(x[i : i + k], mean, out=away[:k])
-        for j in range(0, d, max(part, 1)):  # what stands above the diagonal is zero
-            np.matmul(
-                away[:k, : j + part],
-                factor[j : j + part, : j + part].T,
-                out=white[:k, j : j + part],
-            )
+        np.subtract(x[i : i + k], mean, out=deviation[:k])
+        for j in range(0, d, max(width, 1)):  # the entries above the diagonal are zero
+            end = j + width
+            np.matmul(deviation[:k, :end], factor[j:end, :end].T, out=white[:k, j:end])
         np.einsum("nd,nd->n", white[:k], white[:k], out=out[i : i + k])
     return out
 

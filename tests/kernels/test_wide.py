@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from kernelpool.arrays import squared_distances
+from kernelpool.arrays import whitened_distances
 from kernelpool.kernels import Full, Kernels, Tied, full
 from kernelpool.mixtures.network import Params, SharedKernel, sharing_table
 from kernelpool.penalties import Overlap
@@ -147,12 +147,12 @@ def test_a_thousand_features_fit_in_little_memory(family):
 
 @pytest.mark.parametrize(("n", "d"), [(0, 3), (7, 3), (700, 5), (300, 131), (3, 260)])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_squared_distances_are_those_of_whitened_rows(n, d, dtype):
+def test_whitened_distances_are_those_of_whitened_rows(n, d, dtype):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n, d))
     mean = rng.normal(size=d)
     factor = np.tril(rng.normal(size=(d, d)))
-    found = squared_distances(*(a.astype(dtype) for a in (x, mean, factor)))
+    found = whitened_distances(*(a.astype(dtype) for a in (x, mean, factor)))
     assert found.dtype == dtype
     expected = np.linalg.norm((x - mean) @ factor.T, axis=1) ** 2
     np.testing.assert_allclose(found, expected, rtol=1e-12 if dtype == np.float64 else 1e-4)

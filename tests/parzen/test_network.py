@@ -16,7 +16,6 @@ from kernelpool.parzen.network import (
     class_scores,
     kernel_posterior,
     log_votes,
-    squared_distances,
     wrong_rows,
 )
 
@@ -68,16 +67,6 @@ def test_kernels_integrate_to_their_volume(kernel, d):
     grid = np.stack(np.meshgrid(*[axis] * d), axis=-1).reshape(-1, d)
     integral = profile.height((grid**2).sum(axis=1)).sum() * (axis[1] - axis[0]) ** d
     assert math.exp(profile.log_volume(d)) == pytest.approx(integral, rel=5e-3)
-
-
-def test_distances_from_products_and_from_differences_agree():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(7, 5))
-    center = rng.normal(size=(6, 5))
-    for narrow in (True, False):
-        np.testing.assert_allclose(
-            squared_distances(x, center, narrow), cdist(x, center) ** 2, rtol=1e-10, atol=1e-13
-        )
 
 
 def test_kernels_much_narrower_than_their_distance_from_the_origin_use_differences():

@@ -27,13 +27,13 @@ from ..arrays import (
     as_float64,
     column_like,
     is_array,
+    is_foreign_array,
     is_lazy,
     is_lazy_frame,
     is_numpy_array,
     is_source,
     is_table,
     is_writeable_array,
-    lives_elsewhere,
     map_column,
     namespace,
     of_parts,
@@ -167,19 +167,19 @@ def training_data(
         X, y, sample_weight, names = frame_columns(X, y, sample_weight)
     if is_matrix(y):
         X, y, sample_weight = spread_shares(X, y, sample_weight)
-    if lives_elsewhere(X):
+    if is_foreign_array(X):
         given = estimator.categorical_features
         if given is not None and not isinstance(given, str) and len(given):
             raise KernelpoolError(
                 f"categorical_features={given!r} needs rows in NumPy or a table; encode the "
                 "categories first, or leave it out."
             )
-        check_elsewhere(X)
+        check_foreign_array(X)
         columns = Columns((None,) * X.shape[1], None if names is None else tuple(names))
     else:
         columns, X = learned_rows(estimator, X)
     codes, classes = _coded(X, y, unlabeled)
-    if not lives_elsewhere(X):
+    if not is_foreign_array(X):
         warn_of_columns(columns, len(X), X, codes)
     weight = sample_weight
     if weight is not None:
@@ -228,9 +228,9 @@ def query_rows(estimator: Any, X: Any) -> Rows:
         X = frame_columns(X if names is None else _columns_of(X, list(names)), None, None)[0]
     if is_source(X):
         return labeled_source(estimator, X, None, None)
-    if any(estimator.columns_.levels) or not lives_elsewhere(X):
+    if any(estimator.columns_.levels) or not is_foreign_array(X):
         return as_rows(encoded_rows(estimator, X), n_jobs=estimator.n_jobs)
-    check_elsewhere(X)
+    check_foreign_array(X)
     _check_n_features(estimator, X, reset=False)
     rows = as_rows(X, n_jobs=estimator.n_jobs)
     if not is_lazy(X):  # what is lazy is not computed twice
@@ -256,8 +256,8 @@ def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]
     estimator may be fitted.
     """
     fitted = estimator.__sklearn_is_fitted__()
-    if lives_elsewhere(X):
-        check_elsewhere(X)
+    if is_foreign_array(X):
+        check_foreign_array(X)
         columns = estimator.columns_ if fitted else Columns.numbers(X.shape[1])
         x = X
         if fitted:
@@ -351,7 +351,7 @@ def _gives_away(x: np.ndarray, codes: np.ndarray, most: int) -> bool:
 
 def is_in_memory(X: Any, y: Any = None) -> bool:
     """Whether rows are in NumPy or a table."""
-    return not (lives_elsewhere(X) or is_lazy_frame(X) or is_source(X, y))
+    return not (is_foreign_array(X) or is_lazy_frame(X) or is_source(X, y))
 
 
 def check_in_memory(estimator: Any, X: Any, y: Any = None) -> None:
@@ -400,7 +400,7 @@ def _columns_of(X: Any, names: list[str]) -> Any:
     return X[names]
 
 
-def check_elsewhere(X: Any) -> None:
+def check_foreign_array(X: Any) -> None:
     """What scikit-learn's validate_data checks of arrays that it does not take, without a look at
     the rows.
     """
@@ -615,7 +615,7 @@ def spread_shares(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, 
 
     .. math:: L = \sum_{nk} w_n t_{nk} \log P(C_k)\, p(x_n \mid C_k)
     """
-    if lives_elsewhere(X):
+    if is_foreign_array(X):
         raise KernelpoolError("Class probabilities need rows in memory, in NumPy or a table.")
     table = np.asarray(y, dtype=np.float64)
     check_consistent_length(X, table)

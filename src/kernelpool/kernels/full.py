@@ -16,11 +16,11 @@ from ..arrays import (
     multiply_pairs_into,
     namespace,
     outer_sums,
-    squared_distances,
     to_numpy,
     triangle,
     triangle_pairs,
     weighted_gram,
+    whitened_distances,
     with_diagonal,
 )
 from ..errors import CollapsedKernelError, KernelpoolError
@@ -108,7 +108,7 @@ class Full(Gaussian):
         return namespace(whitening).matrix_transpose(whitening) @ whitening
 
     def squared_distance(self, whitening: Array, x: Array, point: Array) -> Array:
-        return squared_distances(x, point, whitening)
+        return whitened_distances(x, point, whitening)
 
     def observe(self, natural_params: GaussianNaturalParams, block: Block) -> "Patterns":
         return Patterns(self, natural_params, block)

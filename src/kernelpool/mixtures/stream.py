@@ -37,7 +37,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..arrays import column_like, is_lazy, is_source, lives_elsewhere, match_array, to_numpy
+from ..arrays import column_like, is_foreign_array, is_lazy, is_source, match_array, to_numpy
 from ..data.prepare import (
     TrainingData,
     check_finite,
@@ -386,7 +386,7 @@ def mini_batch(
     rows = as_rows(
         X, column_like(X, codes), None if weight is None else column_like(X, weight), n_jobs=n_jobs
     )
-    if lives_elsewhere(X):
+    if is_foreign_array(X):
         check_finite(rows)
     every = max(1, X.shape[0] // N_PROBES)
     probes = ArrayRows(np.asarray(to_numpy(X[::every, ...]), np.float64), codes[::every], n_jobs=1)

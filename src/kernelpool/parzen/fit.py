@@ -30,6 +30,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
+from ..arrays import squared_distances
 from ..data.cross_fit import Loss, held_out_loss
 from ..data.folds import row_keys, stratified_folds
 from ..data.prepare import Labeled, mean_and_variance, merge_duplicates
@@ -41,7 +42,6 @@ from .network import (
     class_scores,
     each_row,
     log_votes,
-    squared_distances,
     voting_params,
     wrong_rows,
 )

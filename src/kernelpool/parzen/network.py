@@ -55,7 +55,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from ..arrays import safe_log
+from ..arrays import safe_log, squared_distances
 from ..rows import ArrayRows
 
 TILE = 512
@@ -201,20 +201,6 @@ def _directions(n: int, d: int, rng: Any) -> np.ndarray:
 def ball_log_volume(d: int) -> float:
     """log of the volume of the unit ball in d dimensions."""
     return 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d + 1)
-
-
-def squared_distances(x: np.ndarray, center: np.ndarray, narrow: bool = False) -> np.ndarray:
-    """(n, m): by one matrix product, or from differences, slower and exact, where the product would
-    cancel.
-    """
-    if not narrow:
-        left = np.column_stack([-2 * x, (x**2).sum(axis=1), np.ones(len(x))])
-        right = np.column_stack([center, np.ones(len(center)), (center**2).sum(axis=1)])
-        return left @ right.T
-    squared = np.zeros((len(x), len(center)))
-    for column, centers in zip(x.T, center.T, strict=True):
-        squared += np.subtract.outer(column, centers) ** 2
-    return squared
 
 
 # -- the network ---------------------------------------------------------------------------------

@@ -37,11 +37,11 @@ from scipy.sparse import csr_array
 from scipy.special import log_softmax
 from sklearn.cluster import KMeans
 
+from ..arrays import squared_distances
 from ..data.cross_fit import Selection
 from ..data.folds import row_keys, stratified_folds
 from ..data.prepare import Labeled, feature_scale, mean_and_variance, merge_duplicates, take
 from ..lbfgs import maximize
-from ..parzen.network import squared_distances as along_all_features
 from ..rows import one_blas_thread
 from .metric import learned_metric
 
@@ -105,7 +105,7 @@ class RBFNetwork:
         if self.metric is not None:
             z = z @ self.metric.T
             center = center @ self.metric.T
-        squared = squared_distances(z, center, self.kernel_features)
+        squared = distances_along(z, center, self.kernel_features)
         return np.asarray(np.exp(squared * (-0.5 / self.width**2)))
 
     def scores(self, x: np.ndarray) -> np.ndarray:
@@ -221,7 +221,7 @@ def _hidden_layer(
     if max_features is not None:
         return _layer_of_few_features(x, weight, n_kernels, max_features, seed)
     center = _centers(x, weight, min(n_kernels, max(2, len(x) // 2)), init, seed)
-    squared = squared_distances(x, center)
+    squared = distances_along(x, center)
     second = min(1, len(center) - 1)
     near = np.partition(squared[:: -(-len(x) // 2000)], second, axis=1)[:, second]
     mass = np.bincount(squared.argmin(axis=1), weight, minlength=len(center))
@@ -242,7 +242,7 @@ def _layer_of_few_features(
     features = rng.random((n_kernels, d)).argsort(axis=1).argsort(axis=1) < size[:, None]
     share = weight / weight.sum()
     variance = float((share @ (x - share @ x) ** 2).mean())
-    squared = squared_distances(x, center, features)
+    squared = distances_along(x, center, features)
     unit = max(FEW_FEATURES_UNIT * variance, 1e-12)
     return HiddenLayer(center, features, squared, unit, np.full(n_kernels, 1 / n_kernels))
 
@@ -257,12 +257,12 @@ def _centers(x: np.ndarray, weight: np.ndarray, n_kernels: int, init: str, seed:
     return np.asarray(means.fit(x, sample_weight=weight).cluster_centers_)
 
 
-def squared_distances(
+def distances_along(
     x: np.ndarray, center: np.ndarray, features: np.ndarray | None = None
 ) -> np.ndarray:
     """(n, M), along the features of each kernel."""
     if features is None:
-        return np.asarray(np.maximum(along_all_features(x, center), 0))
+        return np.asarray(np.maximum(squared_distances(x, center), 0))
     one = features.astype(center.dtype)
     # a kernel depends on a few of the features: a sparse product is several times faster
     weight = csr_array(np.hstack([one, -2 * center * one]))  # (M, 2 d)
@@ -322,7 +322,7 @@ class _Grid:
         losses = dict[tuple[int, int], float]()
         best = np.empty(0)
         least = np.inf
-        squared = squared_distances(held_out[0], layer.center, layer.features)
+        squared = distances_along(held_out[0], layer.center, layer.features)
         for i, variance in enumerate(self.variances(layer)):
             path = self.path(layer, train, variance)
             inputs = _inputs(squared, variance, held_out[0])
