@@ -4,11 +4,11 @@ do.
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,10 +26,10 @@ from ..arrays import (
 )
 from ..data.prepare import class_prior_for, labeled_source, query_rows
 from ..errors import KernelpoolError
-from ..inspection.describe import NotebookMixin
 from ..inspection.explanation import Explanation, Explanations, explain
+from ..records import replaced
 from ..rows import Block, Rows, as_rows
-from ..tables.columns import Columns
+from .estimator import Estimator
 
 Transform = Callable[..., Array]
 """Makes an answer of the scores of some rows, (n, K)."""
@@ -71,42 +71,6 @@ def _n_right(block: Block, function: Callable[..., Array], *params: Any) -> np.n
         codes == -1, 0.0, 1.0 if block.weight is None else np.asarray(block.weight, np.float64)
     )
     return np.array([weight @ (answer == codes), weight.sum()])
-
-
-class Estimator(NotebookMixin, BaseEstimator):  # type: ignore[misc]
-    """The fitted state of an estimator is one frozen record, `_fitted`, that `fit` sets whole at
-    its end.
-
-    A public attribute ``name_`` is the field ``name`` of the record; where that is None, there is
-    no such attribute. The number and the names of the features are those of the record's `columns`.
-    A fit that fails or is interrupted before its end leaves the estimator as it was.
-    """
-
-    _fitted: Any
-
-    def __getattr__(self, name: str) -> Any:
-        record = self.__dict__.get("_fitted")
-        if record is not None and name.endswith("_") and not name.startswith("_"):
-            value: Any = None
-            if name == "n_features_in_":
-                value = len(record.columns)
-            elif name == "feature_names_in_":
-                names = record.columns.names
-                value = None if names is None else np.array(names, dtype=object)
-            elif name[:-1] in record.__dataclass_fields__:
-                value = getattr(record, name[:-1])
-            if value is not None:
-                return value
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_fitted" in self.__dict__
-
-    def _with_columns(self, columns: Columns) -> Self:
-        """A copy of the fitted estimator for the same rows in another form, such as codes."""
-        other = copy(self)
-        other._fitted = replace(self._fitted, columns=columns)
-        return other
 
 
 class ProbabilityClassifier(ClassifierMixin, Estimator):
@@ -409,7 +373,7 @@ class DensityClassifier(ProbabilityClassifier):
         return other
 
     def _set_class_prior(self, class_prior: np.ndarray) -> None:
-        self._fitted = replace(self._fitted, class_prior=class_prior)
+        self._fitted = replaced(self._fitted, "class_prior", class_prior)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows and their classes from the model.

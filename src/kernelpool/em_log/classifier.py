@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..base.classifier import Estimator
+from ..base.estimator import Estimator
 from ..complete.classifier import FittedTabular, KernelNetworkClassifier
 from ..data.prepare import TrainingData, encoded_rows, named_features
 from ..errors import KernelpoolError, UnfinishedWarning, warn

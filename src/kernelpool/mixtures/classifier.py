@@ -397,7 +397,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
         self : SharedKernelClassifier
             The fitted estimator.
         """
-        settings = self._settings()
+        settings = self._mixture_settings()
         selection = None
         interrupted = False
         data = self._data(X, y, sample_weight)
@@ -466,7 +466,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
         """Whether `fit` starts from the parameters of the one before."""
         return self.warm_start and self.__sklearn_is_fitted__()
 
-    def _settings(self, seed: int | None = None) -> Settings:
+    def _mixture_settings(self, seed: int | None = None) -> Settings:
         """The parameters as one record."""
         if not hasattr(self.sharing, "__len__"):
             check_degree(self.sharing, "sharing")
@@ -558,7 +558,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
                 f"{data.classes.tolist()}."
             )
         settings = replace(
-            self._settings(seed=0),
+            self._mixture_settings(seed=0),
             n_kernels=None,
             covariance_type=before.training_type,
             kernel_prior=before.kernel_prior,
@@ -631,7 +631,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
         if half_life is not None and not half_life > 0:
             raise KernelpoolError(f"half_life must be above 0; got {half_life}.")
         begun = self.__sklearn_is_fitted__()
-        settings = self._settings()
+        settings = self._mixture_settings()
         check_settings(settings)
         labels = stream_classes(self.classes_ if begun else None, classes)
         if self.class_prior is not None:

@@ -183,7 +183,7 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
         seed = network.random_state
         if not isinstance(seed, Integral):
             seed = int(check_random_state(seed).randint(2**31))
-        training = replace(network._settings(seed=0).training, method="em")
+        training = replace(network._mixture_settings(seed=0).training, method="em")
         common = {"random_state": seed, "training": training}
         return [
             clone(network).set_params(sharing=degree, overlap=penalty, **common)

@@ -10,7 +10,7 @@ from sklearn.utils import _safe_indexing, check_random_state, check_X_y
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..base.classifier import Estimator
+from ..base.estimator import Estimator
 from ..complete.classifier import TabularClassifier
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
