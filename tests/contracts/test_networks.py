@@ -40,7 +40,6 @@ def found():
         for module in modules
         for _, cls in inspect.getmembers(module, inspect.isclass)
         if cls.__module__ == module.__name__
-        and not getattr(cls, "_is_protocol", False)
         and list(inspect.signature(getattr(cls, "sweep", len)).parameters)
         == ["self", "rows", "params"]
     ]
