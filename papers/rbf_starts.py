@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
-from kernelpool.data.prepare import surveyed
+from kernelpool.data.door import surveyed
 from kernelpool.em_log.fit import hidden_layer
 from kernelpool.mixtures.fit import Settings
 from kernelpool.rows import as_rows

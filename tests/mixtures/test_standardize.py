@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from zoo import CLASSIFIERS
 
 from kernelpool import SharedKernelClassifier, Start
-from kernelpool.data.prepare import surveyed
+from kernelpool.data.door import surveyed
 from kernelpool.rows import as_rows
 
 SHIFT = np.array([5.0, -2.0, 0.0])

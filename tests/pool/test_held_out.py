@@ -6,7 +6,7 @@ from sklearn.metrics import log_loss
 
 from kernelpool import SharedKernelClassifier
 from kernelpool.data.cross_fit import Loss, choose, held_out_loss
-from kernelpool.data.prepare import training_data
+from kernelpool.data.door import training_data
 from kernelpool.datasets import make_clouds
 from kernelpool.mixtures.conditional import divide
 from kernelpool.mixtures.fit import MixtureTraining, Settings

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kernelpool import ParzenClassifier, SharedKernelClassifier, Training
-from kernelpool.data import prepare as training
-from kernelpool.data.prepare import training_data
+from kernelpool.data import source as reading
+from kernelpool.data.door import training_data
 from kernelpool.rows import Store, StoredRows, stored
 from kernelpool.tables import batches
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWar
 
 @pytest.fixture(autouse=True)
 def larger_than_memory(monkeypatch):
-    monkeypatch.setattr(training, "IN_MEMORY", 0)
+    monkeypatch.setattr(reading, "IN_MEMORY", 0)
     monkeypatch.setattr(batches, "BATCH_ROWS", 64)
     monkeypatch.setattr(stored, "CHUNK_ROWS", 50)
 
@@ -187,7 +187,7 @@ def test_weights_text_labels_and_missing_labels(module_blobs, tmp_path):
 
 
 def test_few_rows_are_kept_in_memory_and_give_the_same_bits(module_blobs, tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "IN_MEMORY", 1 << 20)
+    monkeypatch.setattr(reading, "IN_MEMORY", 1 << 20)
     x, y = module_blobs
     reference = SharedKernelClassifier.prbf(6, **QUICK).fit(x, y)
     found = SharedKernelClassifier.prbf(6, **QUICK).fit(*csv_file(x, y, tmp_path))

@@ -24,7 +24,8 @@ from ..arrays import (
     shares_of,
     to_numpy,
 )
-from ..data.prepare import class_prior_for, labeled_source, query_rows
+from ..data.door import labeled_source, query_rows
+from ..data.labels import class_prior_for
 from ..errors import KernelpoolError
 from ..inspection.explanation import Explanation, Explanations, explain
 from ..records import replaced

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import safe_log
 from ..base.classifier import ProbabilityClassifier, Transform
-from ..data.prepare import (
+from ..data.door import (
     TrainingData,
     check_in_memory,
     encoded_rows,

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from ..data.prepare import surveyed
+from ..data.door import surveyed
 from ..mixtures.fit import ClassDensities, Settings, fit_shared_kernel
 from ..rows import as_rows
 from ..rows.sample import content_key, sample_rows

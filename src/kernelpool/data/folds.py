@@ -18,7 +18,8 @@ from ..arrays import Array, as_float64, namespace
 from ..errors import KernelpoolError
 from ..rows import Frame, as_rows
 from ..rows.sample import MOST_ROWS, content_key, sample_block
-from .prepare import TrainingData, surveyed, weighted_quantiles
+from .door import TrainingData, surveyed
+from .scale import weighted_quantiles
 
 NEAR = 2.0**-10
 """Cells are copies of each other up to this part of their spread, or of themselves."""

@@ -16,8 +16,9 @@ from sklearn.utils.validation import (
 
 from ..arrays import is_source, safe_log, to_numpy
 from ..data.cross_fit import cross_fit
+from ..data.door import check_in_memory
 from ..data.folds import folds_of
-from ..data.prepare import check_in_memory, distinct_labels, given_weights, with_two_classes
+from ..data.labels import distinct_labels, given_weights, with_two_classes
 from ..errors import KernelpoolError, warn
 from ..inspection.describe import NotebookMixin, innermost, is_fitted_estimator, log_density
 from ..pool.classifier import PooledClassifier

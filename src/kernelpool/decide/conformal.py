@@ -34,7 +34,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
-from ..data.prepare import class_codes
+from ..data.labels import class_codes
 from ..errors import KernelpoolError, warn
 from ..inspection.describe import Description, describe, innermost, log_density
 from ..text import plural

@@ -35,7 +35,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
-from ..data.prepare import given_weights, is_in_memory
+from ..data.door import is_in_memory
+from ..data.labels import given_weights
 from ..errors import KernelpoolError, warn, without_column_warnings
 from ..inspection.describe import Description, describe, innermost, refusals
 from ..inspection.metrics import CoverageCurve, accepted_up_to, ambiguity_of, coverage_curve

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base.estimator import Estimator
 from ..complete.classifier import FittedTabular, KernelNetworkClassifier
-from ..data.prepare import TrainingData, encoded_rows, named_features
+from ..data.door import TrainingData, encoded_rows
 from ..errors import KernelpoolError, UnfinishedWarning, warn
 from ..inspection.describe import (
     Description,
@@ -26,6 +26,7 @@ from ..inspection.describe import (
 )
 from ..kernels import FAMILIES
 from ..mixtures.fit import Settings
+from ..mixtures.start import named_features
 from ..tables.columns import Columns
 from ..text import plural
 from .fit import (

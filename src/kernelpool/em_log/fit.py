@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_X_y
 
-from ..data.prepare import TrainingData, given_weights, mean_and_variance, surveyed
+from ..data.door import TrainingData, surveyed
+from ..data.labels import given_weights
+from ..data.scale import mean_and_variance
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Kernels

@@ -47,7 +47,7 @@ from scipy.stats import chi2, chi2_contingency
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
-from ..data.prepare import class_prior_for
+from ..data.labels import class_prior_for
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
 from ..text import percent, plural, shown

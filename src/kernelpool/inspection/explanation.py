@@ -34,7 +34,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from ..arrays import safe_log, to_numpy
-from ..data.prepare import class_codes, encoded_rows, label_column
+from ..data.door import encoded_rows
+from ..data.labels import class_codes, label_column
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
 from ..text import decimals_of, percent, plural, shown, signed, text_of

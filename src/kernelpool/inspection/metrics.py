@@ -27,7 +27,7 @@ from scipy.stats import binomtest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from ..arrays import to_numpy
-from ..data.prepare import class_codes, label_column
+from ..data.labels import class_codes, label_column
 from ..errors import KernelpoolError
 from ..sums import Sums, record
 from ..text import percent, plural, signed

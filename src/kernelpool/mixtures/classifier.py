@@ -21,23 +21,15 @@ from ..base.monitor import (
     warn_if_unfinished,
     with_callbacks,
 )
+from ..data.door import TrainingData, encoded_rows, surveyed, training_data, validation_rows
 from ..data.folds import SampledRows, row_keys
-from ..data.prepare import (
-    TrainingData,
+from ..data.labels import (
     check_columns,
-    check_degree,
-    check_positive,
     check_shape,
     class_codes,
     class_prior_for,
-    encoded_rows,
-    family_of,
     given_array,
     given_weights,
-    named_features,
-    surveyed,
-    training_data,
-    validation_rows,
 )
 from ..em import Outcome
 from ..errors import EmptyKernelWarning, KernelpoolError, warn
@@ -69,7 +61,7 @@ from .fit import (
 )
 from .network import Params, SharedKernel, TotalsByClass, shares_of_classes
 from .search import choose_settings
-from .start import Start
+from .start import Start, check_degree, check_positive, family_of, named_features
 from .stream import (
     StreamNetwork,
     StreamState,

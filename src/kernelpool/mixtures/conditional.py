@@ -45,8 +45,8 @@ from ..arrays import (
     to_numpy,
 )
 from ..data.cross_fit import Selection, cross_fit
+from ..data.door import TrainingData
 from ..data.folds import SampledRows, draw_rows, fold_data, near, stratified_folds
-from ..data.prepare import TrainingData
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..lbfgs import maximize

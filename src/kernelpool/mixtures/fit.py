@@ -9,16 +9,9 @@ import numpy as np
 
 from ..arrays import match_array, safe_log, to_numpy
 from ..base.monitor import FitMonitor, OnSweep
-from ..data.prepare import (
-    TrainingData,
-    check_columns,
-    check_positive,
-    class_prior_for,
-    feature_name,
-    feature_scale,
-    given_array,
-    label_name,
-)
+from ..data.door import TrainingData
+from ..data.labels import check_columns, class_prior_for, given_array, label_name
+from ..data.scale import feature_name, feature_scale
 from ..em import Fit, Outcome, Squarem, Stop, best_of, em
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Kernels, NaturalParams, family_for
@@ -29,7 +22,7 @@ from ..tables.columns import Columns
 from .by_class import split
 from .learned_sharing import Learned, LearnedSharing, init_sharing
 from .network import Params, SharedKernel, sharing_table
-from .start import METHODS, Start, apportion, opened, placed, uniform_mixing
+from .start import METHODS, Start, apportion, check_positive, opened, placed, uniform_mixing
 
 DEFAULT_PER_CLASS = 5
 """Kernels a class when `n_kernels` is None, fewer where a class has few distinct rows:"""

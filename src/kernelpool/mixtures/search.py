@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..data.cross_fit import Loss, choose, cross_fit, held_out_loss
+from ..data.door import TrainingData
 from ..data.folds import SampledRows, draw_rows, fold_data, stratified_folds
-from ..data.prepare import TrainingData
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES

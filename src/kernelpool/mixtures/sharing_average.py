@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 
 from ..arrays import Array, logsumexp, namespace, safe_log, shares_of
 from ..base.classifier import DensityClassifier, RowFunction
-from ..data.prepare import check_degree
 from ..errors import KernelpoolError, without_column_warnings
 from ..inspection.describe import (
     Description,
@@ -32,6 +31,7 @@ from ..tables.columns import Columns
 from ..text import plural
 from .classifier import Member, SharedKernelClassifier, average_density
 from .fit import is_learned
+from .start import check_degree
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ with the points from which deviations are measured. What the kernels look like a
 family's business (`Kernel.place`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,16 +15,22 @@ import numpy as np
 from sklearn.cluster import KMeans
 from threadpoolctl import ThreadpoolController
 
-from ..errors import KernelpoolError
-from ..kernels import Kernel, Parameters
+from ..data.labels import check_shape
+from ..errors import CollapsedKernelError, KernelpoolError
+from ..kernels import FAMILIES, Kernel, Parameters
 from ..rows import one_blas_thread
 from ..rows.sample import ClassSample, sample_rows
+from ..tables.columns import Columns
 
 __all__ = [
     "METHODS",
     "ClassSample",
     "Start",
     "apportion",
+    "check_degree",
+    "check_positive",
+    "family_of",
+    "named_features",
     "opened",
     "placed",
     "sample_rows",
@@ -202,3 +209,62 @@ def opened(mixing: np.ndarray, sharing: np.ndarray, share: float = 0.1) -> np.nd
     too.
     """
     return (1 - share) * mixing + share * uniform_mixing(sharing)
+
+
+# -- checks of given parameters ---------------------------------------------------------------------
+
+
+def check_degree(sharing: float, name: str) -> None:
+    """A degree of sharing lies in [0, 1]."""
+    if not 0 <= sharing <= 1:
+        raise KernelpoolError(f"{name} must lie in [0, 1]; got {sharing}.")
+
+
+def check_positive(name: str, covariances: np.ndarray, covariance_type: str) -> None:
+    """Variances above zero, matrices symmetric and positive definite."""
+    if FAMILIES[covariance_type].matrices:
+        matrices = covariances.reshape(-1, *covariances.shape[-2:])
+        asymmetry = np.abs(matrices - matrices.swapaxes(1, 2)).max(axis=(1, 2))
+        bad = (np.linalg.eigvalsh(matrices)[:, 0] <= 0) | (
+            asymmetry > 1e-8 * np.abs(matrices).max(axis=(1, 2))
+        )
+        wanted = "symmetric and positive definite"
+    else:
+        bad = covariances.reshape(len(covariances), -1).min(axis=1) <= 0
+        wanted = "positive (variances, not deviations)"
+    if bad.any():
+        raise KernelpoolError(
+            f"{name} must be {wanted}; that of kernel {int(np.argmax(bad))} is not."
+        )
+
+
+def family_of(covariances: np.ndarray, shape: tuple[int, int], named: str | None) -> str:
+    """The family that `covariances` belong to, by their shape."""
+    fits = [name for name in FAMILIES if FAMILIES[name].shape(*shape) == covariances.shape]
+    if named is not None:
+        if named not in FAMILIES:
+            raise KernelpoolError(
+                f"covariance_type must be one of {list(FAMILIES)}; got {named!r}."
+            )
+        check_shape("covariances", covariances, FAMILIES[named].shape(*shape))
+        return named
+    if len(fits) != 1:
+        found = (
+            f"may be of type {fits[0]} or {fits[1]}: say covariance_type="
+            if fits
+            else "fits none of the covariance types"
+        )
+        raise KernelpoolError(
+            f"covariances of shape {covariances.shape} for means of shape {shape} {found}."
+        )
+    return fits[0]
+
+
+@contextmanager
+def named_features(columns: Columns) -> Iterator[None]:
+    """The error of a kernel that collapses in here names the feature as the user does."""
+    try:
+        yield
+    except CollapsedKernelError as error:
+        name = None if columns.names is None else columns.names[error.feature]
+        raise CollapsedKernelError(error.kernel, error.feature, error.variance, name) from None

@@ -38,17 +38,16 @@ from typing import Any, cast
 import numpy as np
 
 from ..arrays import column_like, is_foreign_array, is_lazy, is_source, match_array, to_numpy
-from ..data.prepare import (
-    TrainingData,
-    check_finite,
+from ..data.door import TrainingData, complete_numbers
+from ..data.labels import (
     class_codes,
-    complete_numbers,
     distinct_labels,
     given_weights,
     label_column,
     label_name,
     with_two_classes,
 )
+from ..data.scale import check_finite
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels, Moments
 from ..penalties import Conjugate, NoPenalty, Penalty

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data.prepare import TrainingData, labeled, merge_duplicates, surveyed
+from ..data.door import TrainingData, surveyed
+from ..data.labels import labeled, merge_duplicates
 from ..em import Fit, Outcome, Stop, em
 from ..lbfgs import maximize
 from ..rows import Frame, as_rows, one_blas_thread

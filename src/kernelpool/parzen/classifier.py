@@ -18,7 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import safe_log
 from ..base.classifier import DensityClassifier
 from ..complete.classifier import FittedTabular, TabularClassifier
-from ..data.prepare import TrainingData, class_prior_for, labeled, mean_and_variance
+from ..data.door import TrainingData
+from ..data.labels import class_prior_for, labeled
+from ..data.scale import mean_and_variance
 from ..errors import KernelpoolError
 from ..inspection.describe import Description, Pool, classes_text, features_text
 from ..tables.columns import Columns

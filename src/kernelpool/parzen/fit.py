@@ -33,7 +33,8 @@ from scipy.special import log_softmax
 from ..arrays import squared_distances
 from ..data.cross_fit import Loss, held_out_loss
 from ..data.folds import row_keys, stratified_folds
-from ..data.prepare import Labeled, mean_and_variance, merge_duplicates
+from ..data.labels import Labeled, merge_duplicates
+from ..data.scale import mean_and_variance
 from ..errors import KernelpoolError
 from .network import (
     ParzenParams,

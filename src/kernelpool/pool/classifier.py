@@ -19,16 +19,9 @@ from ..arrays import Array, safe_log
 from ..base.classifier import DensityClassifier, RowFunction, Transform, log_softmax
 from ..complete.classifier import TabularClassifier
 from ..complete.imputation import ImputationMixture, imputation_mixture, imputations
+from ..data.door import check_in_memory, encoded_rows, training_data
 from ..data.folds import folds_of
-from ..data.prepare import (
-    check_in_memory,
-    class_codes,
-    class_prior_for,
-    encoded_rows,
-    is_matrix,
-    labeled,
-    training_data,
-)
+from ..data.labels import class_codes, class_prior_for, is_matrix, labeled
 from ..errors import KernelpoolError, UnfinishedWarning, warn
 from ..inspection.describe import (
     Description,

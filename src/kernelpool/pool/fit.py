@@ -57,7 +57,7 @@ from ..arrays import safe_log
 from ..complete.imputation import ImputationMixture, imputations, imputed
 from ..data.cross_fit import cross_fit, take_rows
 from ..data.folds import row_keys
-from ..data.prepare import mean_and_variance
+from ..data.scale import mean_and_variance
 from ..em import Stop, em
 from ..errors import without_column_warnings
 from ..lbfgs import maximize

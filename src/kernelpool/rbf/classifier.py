@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base.monitor import print_sweep
 from ..complete.classifier import FittedTabular, KernelNetworkClassifier
-from ..data.prepare import given_weights, labeled
+from ..data.labels import given_weights, labeled
 from ..errors import KernelpoolError
 from ..inspection.describe import Description, Pool, classes_text, features_text
 from ..text import plural

@@ -40,7 +40,8 @@ from sklearn.cluster import KMeans
 from ..arrays import squared_distances
 from ..data.cross_fit import Selection
 from ..data.folds import row_keys, stratified_folds
-from ..data.prepare import Labeled, feature_scale, mean_and_variance, merge_duplicates, take
+from ..data.labels import Labeled, merge_duplicates, take
+from ..data.scale import feature_scale, mean_and_variance
 from ..lbfgs import maximize
 from ..rows import one_blas_thread
 from .metric import learned_metric

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelpool import SharedKernelClassifier
-from kernelpool.data.prepare import training_data
+from kernelpool.data.door import training_data
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3)) * [1, 10, 100] + 1e4

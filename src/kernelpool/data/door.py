@@ -1,0 +1,350 @@
+"""From what a user passes to rows: the checks of X at a fit and at a prediction.
+
+Nothing here writes into an estimator. `training_data` returns a record, and the estimator keeps its
+`columns` at the end of the fit, so that a fit that fails leaves the estimator as it was. NaN, None,
+masked cells and pandas' NA are missing cells.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_feature_names, _check_n_features, _get_feature_names
+
+from ..arrays import (
+    column_like,
+    is_array,
+    is_foreign_array,
+    is_lazy,
+    is_lazy_frame,
+    is_numpy_array,
+    is_source,
+    is_writeable_array,
+    namespace,
+    to_numpy,
+)
+from ..errors import KernelpoolError
+from ..rows import DaskRows, Frame, Rows, as_rows, has_missing
+from ..rows.sample import MOST_ROWS, sample_block
+from ..tables.columns import Columns
+from ..text import is_missing
+from .labels import (
+    FLOATS,
+    class_codes,
+    coded_labels,
+    distinct_labels,
+    given_weights,
+    is_matrix,
+    is_unlabeled,
+    label_column,
+    label_name,
+    spread_shares,
+)
+from .scale import (
+    HEAVIEST,
+    HEAVY,
+    WILD,
+    _check_range,
+    _farthest_class,
+    _without_outliers,
+    check_finite,
+    feature_name,
+    survey,
+)
+from .source import checked_rows, columns_named, frame_columns, read, rows_of, warn_of_columns
+
+
+@dataclass
+class TrainingData:
+    """Rows with their labels in codes, and what was learned of them on the way."""
+
+    rows: Rows
+    classes: np.ndarray
+    class_weight: np.ndarray
+    """Weight of the labeled rows of each class, (K,)."""
+    unlabeled_weight: float
+    n_rows: float
+    mean: np.ndarray
+    """(d,)."""
+    variance: np.ndarray
+    """(d,)."""
+    columns: Columns
+    reach: np.ndarray
+    """Deviations from the mean within which cells are held in training, (d,); infinity for features
+    without wild cells.
+    """
+    observed: np.ndarray | None = None
+    """Weight of the rows without a class and of those of each class in which a feature is known, (1
+    + K, d); None if all are, everywhere.
+    """
+
+    @property
+    def levels(self) -> tuple[int, ...] | None:
+        """How many codes each column of categories has, 0 for a number, (d,); None where all are
+        numbers.
+        """
+        return self.columns.levels if any(self.columns.levels) else None
+
+    def log_volume(self, frame: Frame) -> float:
+        """What the frame adds to the log-density of an average row: every feature counts in the
+        rows in which it is known.
+        """
+        if self.observed is None:
+            return frame.log_volume
+        return float(self.observed.sum(axis=0) / self.weight @ np.log(to_numpy(frame.unit)))
+
+    @property
+    def class_share(self) -> np.ndarray:
+        """Of each class in the weight of the labeled rows, (K,)."""
+        return np.asarray(self.class_weight / self.class_weight.sum())
+
+    @property
+    def weight(self) -> float:
+        """Of all rows together."""
+        return float(self.class_weight.sum()) + self.unlabeled_weight
+
+    @property
+    def row_weight(self) -> float:
+        """Of an average row."""
+        return self.weight / self.n_rows
+
+
+def training_data(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    unlabeled: Any = None,
+    in_memory: bool = False,
+) -> TrainingData:
+    """Check everything that can be checked before any work is done.
+
+    The estimator lends its name, `n_jobs` and `categorical_features`. Rows stay where they are;
+    with `in_memory`, those that are not in NumPy or a table are refused. Labels equal to
+    `unlabeled` mark rows without a class.
+    """
+    if in_memory:
+        check_in_memory(estimator, X, y)
+    if is_source(X, y):
+        columns, labels, store = read(X, y, sample_weight, None, estimator.categorical_features)
+        if is_unlabeled(labels, np.nan).any():  # where that is an error, it counts rows
+            at = [store.chunk(i)[1] for i in range(len(store.sizes))]
+            distinct_labels(labels[np.concatenate(at)], unlabeled)
+        codes, classes = coded_labels(labels[:, None], labels, unlabeled)
+        warn_of_columns(columns, store.n_rows)
+        return _weighed(surveyed(rows_of(store, codes, estimator.n_jobs), classes, columns))
+    if y is None:
+        name = type(estimator).__name__
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    names = None
+    if is_lazy_frame(X):
+        X, y, sample_weight, names = frame_columns(X, y, sample_weight)
+    if is_matrix(y):
+        X, y, sample_weight = spread_shares(X, y, sample_weight)
+    if is_foreign_array(X):
+        given = estimator.categorical_features
+        if given is not None and not isinstance(given, str) and len(given):
+            raise KernelpoolError(
+                f"categorical_features={given!r} needs rows in NumPy or a table; encode the "
+                "categories first, or leave it out."
+            )
+        check_foreign_array(X)
+        columns = Columns((None,) * X.shape[1], None if names is None else tuple(names))
+    else:
+        columns, X = learned_rows(estimator, X)
+    codes, classes = coded_labels(X, y, unlabeled)
+    if not is_foreign_array(X):
+        warn_of_columns(columns, len(X), X, codes)
+    weight = sample_weight
+    if weight is not None:
+        weight = column_like(X, weight if is_lazy(X) else given_weights(X, weight))
+    rows = as_rows(X, column_like(X, codes), weight, n_jobs=estimator.n_jobs)
+    rows = rows.persisted() if isinstance(rows, DaskRows) else rows
+    return _weighed(surveyed(rows, classes, columns))
+
+
+def _weighed(data: TrainingData) -> TrainingData:
+    """The data, if rows of every class count."""
+    if not data.class_weight.all():
+        name = label_name(data.classes[int(np.argmin(data.class_weight))])
+        raise KernelpoolError(
+            f"Every class needs a row of positive weight; class {name} has none. Drop its rows, or "
+            "give them some weight."
+        )
+    return data
+
+
+def learned_rows(estimator: Any, X: Any) -> tuple[Columns, np.ndarray]:
+    """What the columns of rows in memory hold, and the rows as numbers: codes of categories, NaN
+    where a cell is missing.
+    """
+    _get_feature_names(X)  # an error where some names are text and others are not
+    columns = Columns.learn(X, estimator.categorical_features)
+    return columns, checked_rows(type(estimator).__name__, X, columns, fewest=2)
+
+
+def encoded_rows(estimator: Any, X: Any, *, dtype: Any = FLOATS) -> np.ndarray:
+    """Rows in memory as a fitted estimator takes them: codes of categories, NaN where a cell is
+    missing, (n, d).
+    """
+    if is_array(X) and not is_numpy_array(X):
+        X = to_numpy(X)
+    _check_feature_names(estimator, X, reset=False)
+    x = checked_rows(type(estimator).__name__, X, estimator.columns_, dtype=dtype)
+    _check_n_features(estimator, x, reset=False)
+    return x
+
+
+def query_rows(estimator: Any, X: Any) -> Rows:
+    """Rows of which a fitted estimator is asked, wherever they live."""
+    if is_lazy_frame(X):
+        names = estimator.columns_.names
+        X = frame_columns(X if names is None else columns_named(X, list(names)), None, None)[0]
+    if is_source(X):
+        return labeled_source(estimator, X, None, None)
+    if any(estimator.columns_.levels) or not is_foreign_array(X):
+        return as_rows(encoded_rows(estimator, X), n_jobs=estimator.n_jobs)
+    check_foreign_array(X)
+    _check_n_features(estimator, X, reset=False)
+    rows = as_rows(X, n_jobs=estimator.n_jobs)
+    if not is_lazy(X):  # what is lazy is not computed twice
+        check_finite(rows)
+    return rows
+
+
+def labeled_source(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
+    """Rows of a source of batches, with the codes of their classes: -1 where there is no label, -2
+    where it is none of the classes of the estimator.
+    """
+    _, labels, store = read(X, y, sample_weight, estimator.columns_)
+    _check_n_features(estimator, np.empty((0, store.n_features)), reset=False)
+    known: dict[Any, int] = {}
+    for code, label in enumerate(estimator.classes_.tolist()):
+        known |= {str(label): code, label: code}  # text files hold text
+    codes = [-1 if is_missing(v) else known.get(v, known.get(str(v), -2)) for v in labels]
+    return rows_of(store, np.array(codes, int), estimator.n_jobs)
+
+
+def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]:
+    """Rows for a method that takes neither categories nor missing cells, and their columns; the
+    estimator may be fitted.
+    """
+    fitted = estimator.__sklearn_is_fitted__()
+    if is_foreign_array(X):
+        check_foreign_array(X)
+        columns = estimator.columns_ if fitted else Columns.numbers(X.shape[1])
+        x = X
+        if fitted:
+            _check_n_features(estimator, X, reset=False)
+    elif fitted:
+        columns = estimator.columns_
+        x = encoded_rows(estimator, X)
+    else:
+        columns, x = learned_rows(estimator, X)
+    if any(columns.levels) or has_missing(x):
+        found = "has columns of categories" if any(columns.levels) else "contains NaN"
+        raise KernelpoolError(
+            f"{method} takes complete numbers alone, and Input X {found}; leave them out, or use "
+            "fit."
+        )
+    return columns, x
+
+
+def validation_rows(
+    estimator: Any, X_val: Any, y_val: Any, columns: Columns, classes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Checked rows on which something is chosen, encoded, and the codes of their classes."""
+    if y_val is None:
+        raise KernelpoolError("y_val must be given with X_val.")
+    x = checked_rows(type(estimator).__name__, X_val, columns)
+    if x.shape[1] != len(columns):
+        raise ValueError(f"X_val has {x.shape[1]} features; X has {len(columns)}.")
+    return x, class_codes(label_column(y_val, len(x)), classes, None, "y_val")
+
+
+def is_in_memory(X: Any, y: Any = None) -> bool:
+    """Whether rows are in NumPy or a table."""
+    return not (is_foreign_array(X) or is_lazy_frame(X) or is_source(X, y))
+
+
+def check_in_memory(estimator: Any, X: Any, y: Any = None) -> None:
+    """One sentence for all rows that only mixtures take."""
+    if not is_in_memory(X, y):
+        raise KernelpoolError(
+            f"{type(estimator).__name__} needs its rows in memory, in NumPy or a data frame; got "
+            f"{type(X).__name__}. SharedKernelClassifier takes rows of torch, Dask and files."
+        )
+
+
+def check_foreign_array(X: Any) -> None:
+    """What scikit-learn's validate_data checks of arrays that it does not take, without a look at
+    the rows.
+    """
+    if is_array(X) and not is_writeable_array(X):
+        raise ValueError(
+            f"X is an array of {type(X).__module__.partition('.')[0]}, whose arrays cannot be "
+            "written into; pass numpy.asarray(X), or torch.from_dlpack(X) to stay on its device."
+        )
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
+    xp = np if is_lazy(X) else namespace(X)
+    if X.dtype not in (xp.float32, xp.float64):
+        raise ValueError(
+            f"X must be float32 or float64; got {X.dtype}. Convert it, for instance with "
+            "X.astype('float64')."
+        )
+
+
+def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) -> TrainingData:
+    """Rows whose labels are coded, with what two passes over them tell: the second is about the
+    mean, so that an offset costs nothing. Without `columns`, all are numbers.
+    """
+    columns = Columns.numbers(rows.n_features) if columns is None else columns
+    known = rows.total(survey, np.zeros(rows.n_features), len(classes))
+    total = float(known.by_code.sum())
+    if not 1 / HEAVIEST <= total <= HEAVIEST:
+        raise KernelpoolError(
+            f"sample_weight must sum to a number between {1 / HEAVIEST:g} and {HEAVIEST:g}; got "
+            f"{total:g}. Multiply all weights by a constant: a weight is a number of rows."
+        )
+    weight = known.observed.sum(axis=0)
+    if not (weight > 0).all():
+        raise KernelpoolError(
+            f"{feature_name(np.argmin(weight > 0), columns)} of X is missing in every row, so "
+            "nothing can be learned of it; leave it out."
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        origin = known.first / weight
+        about = rows.total(survey, origin, len(classes))
+        shift = about.first / weight
+        variance = about.second / weight - shift**2
+    mean = origin + shift
+    variance = np.where(variance > 0, variance, 0.0)
+    _check_range(rows, about.second, mean, variance)
+    reach = np.full(len(mean), np.inf)
+    with np.errstate(over="ignore"):
+        heavy = about.fourth / weight >= HEAVY * variance**2  # both may overflow
+    heavy &= (variance > 0) & (np.array(columns.levels) == 0)
+    if heavy.any():
+        frame = Frame(mean, np.sqrt(np.where(variance > 0, variance, 1.0)))
+        drawn = rows.total(sample_block, 0, max(MOST_ROWS // len(classes), 1000), frame)
+        of_all = variance
+        mean, variance = _without_outliers(drawn.x, drawn.weight, mean, variance, heavy)
+        wild = of_all > WILD**2 * variance
+        reach[wild] = _farthest_class(drawn, mean, variance)[wild]
+    # no variance where there is only what rounding alone would leave
+    variance = np.where(variance <= (8 * rows.eps * np.abs(mean)) ** 2, 0.0, variance)
+    incomplete = (known.observed != known.by_code[:, None]).any()
+    return TrainingData(
+        rows,
+        classes,
+        known.by_code[1:],
+        float(known.by_code[0]),
+        float(known.n_rows),
+        mean,
+        variance,
+        columns,
+        reach,
+        known.observed if incomplete else None,
+    )

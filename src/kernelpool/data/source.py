@@ -1,0 +1,207 @@
+"""From tables and sources of batches to rows of numbers, and a warning of columns that mislead.
+
+Rows of a source are decoded once into a store. Labels and categories get codes in the order in
+which they come; when all rows have been read, these are replaced by positions among the sorted
+values.
+"""
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from ..arrays import is_lazy_frame, is_table
+from ..errors import ColumnWarning, KernelpoolError, warn
+from ..rows import Rows, Store, StoredRows, as_rows, recode
+from ..tables.batches import batches
+from ..tables.columns import FEW, Columns, sorted_categories, teaches_nothing
+from ..text import is_missing
+from .labels import FLOATS
+
+MOST_LOOKED_AT, FEWEST_LOOKED_AT = 1000, 50
+"""First rows in which a column that gives the class away has few values, and rows that show it."""
+
+
+IN_MEMORY = 64 << 20
+"""Bytes of rows of a source that are kept in memory: their model is that of the array, bit for
+bit.
+"""
+
+
+def checked_rows(
+    name: str, X: Any, columns: Columns, *, fewest: int = 1, dtype: Any = FLOATS
+) -> np.ndarray:
+    """Rows in memory as scikit-learn checks them; infinite cells are refused, missing ones are
+    NaN.
+    """
+    is_encoded = columns.coded or not (any(columns.levels) or is_table(X))
+    if not is_encoded or isinstance(X, np.ma.MaskedArray):
+        X = columns.encode(X)
+    elif isinstance(X, np.ndarray) and X.dtype == object:  # pandas' NA is no number
+        X = np.where(np.vectorize(is_missing, otypes=[bool])(X), np.nan, X)
+    checked = check_array(
+        X,
+        dtype=dtype,
+        order=None,
+        ensure_min_samples=fewest,
+        ensure_all_finite="allow-nan",
+        estimator=name,
+        input_name="X",
+    )
+    return np.asarray(checked)
+
+
+def warn_of_columns(
+    columns: Columns, n_rows: int, x: np.ndarray | None = None, codes: np.ndarray | None = None
+) -> None:
+    """One warning that names the columns from which nothing can be learned and, given encoded rows
+    (n, d) and the codes of their classes (n,), those that give the class away.
+    """
+    if columns.names is None:  # the numbers of another network have none
+        return
+    found = []
+    for i, values in enumerate(columns.categories):
+        why = None if values is None else teaches_nothing(values.tolist(), n_rows)
+        if why is None and x is not None and codes is not None:
+            most = int(codes.max()) + 1 if values is None else FEW
+            if _gives_away(x[codes >= 0, i], codes[codes >= 0], most):
+                why = "each of its values is found in one class alone"
+        if why is not None:
+            found.append(f"{columns.label(i)} ({why})")
+    if found:
+        warn(
+            f"X has columns that may mislead: {'; '.join(found)}. Leave out what new rows will not "
+            "have, or not before their class is known.",
+            ColumnWarning,
+        )
+
+
+def _gives_away(x: np.ndarray, codes: np.ndarray, most: int) -> bool:
+    """Whether a column has at most so many values, each of them in one class alone; a missing cell
+    is a value.
+    """
+    x = np.where(np.isnan(x), np.inf, x)
+    if len(x) < FEWEST_LOOKED_AT or len(np.unique(x[:MOST_LOOKED_AT])) > most:
+        return False
+    values, at = np.unique(x, return_inverse=True)
+    code_of = np.zeros(len(values), int)
+    code_of[at] = codes
+    return 1 < len(values) <= most and bool((code_of[at] == codes).all())
+
+
+def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str]]:
+    """A data frame of Dask as arrays, and the names of its features; y and sample_weight may be
+    names of columns.
+    """
+    # one set of chunks for all columns: Dask joins files of which few columns are read
+    X = X.map_partitions(lambda frame: frame)
+    others = [
+        columns_named(X, [name])[name] if isinstance(name, str) else name
+        for name in (y, sample_weight)
+    ]
+    X = X.drop(columns=[name for name in (y, sample_weight) if isinstance(name, str)])
+    categorical = [
+        str(name) for name, dtype in X.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"
+    ]
+    if categorical:
+        raise KernelpoolError(
+            f"Column {categorical[0]!r} of X holds {X.dtypes[categorical[0]]}, not numbers; leave "
+            "it out, or encode it first (Dask-ML can)."
+        )
+    names = [str(name) for name in X.columns]
+    kinds = {str(dtype) for dtype in X.dtypes}
+    array = X.astype("float32" if kinds == {"float32"} else "float64").to_dask_array()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # strings of pandas become objects
+        columns = [column.to_dask_array() if is_lazy_frame(column) else column for column in others]
+    return array, *columns, names  # type: ignore[return-value]
+
+
+def columns_named(X: Any, names: list[str]) -> Any:
+    """Some columns of a data frame."""
+    absent = [name for name in names if name not in X.columns]
+    if absent:
+        raise KernelpoolError(
+            f"X has no column {absent[0]!r}; there are {[str(name) for name in X.columns]}."
+        )
+    return X[names]
+
+
+class _Values(dict[Any, int]):
+    """Distinct values, in the order in which they came."""
+
+    def codes(self, values: Any) -> np.ndarray:
+        """Their positions, new ones included."""
+        # NaN is not equal to itself, but one object is
+        keys = (np.nan if isinstance(v, float) and v != v else v for v in values)
+        return np.array([self.setdefault(key, len(self)) for key in keys], np.float64)
+
+
+def read(
+    X: Any, y: Any, sample_weight: Any, columns: Columns | None, categorical_features: Any = None
+) -> tuple[Columns, np.ndarray, Store]:
+    """Columns, the distinct labels, and the rows of a source, with the positions of their labels.
+
+    With `columns`, those of a fitted estimator, columns are matched by name and encoded by them.
+    """
+    store = None
+    learned = columns
+    labels = _Values()
+    categories: list[_Values | None] = []
+    names = None if columns is None else columns.names
+    for table, target, weight in batches(X, y, sample_weight, names=names):
+        found = columns or Columns.learn(table, categorical_features)
+        x = checked_rows("SharedKernelClassifier", table, found, fewest=0)
+        if not len(x):
+            continue
+        if store is None:
+            learned = found
+            store = Store(x.shape[1], x.dtype, weighted=weight is not None)
+            categories = [None if values is None else _Values() for values in found.categories]
+        if x.shape[1] != store.n_features:
+            raise ValueError(
+                f"A batch of X has {x.shape[1]} features; the first one has {store.n_features}."
+            )
+        if (weight is not None) != store.weighted:
+            raise ValueError("Either all batches of X have a sample_weight, or none has.")
+        if columns is None:
+            _recode(x, found, categories)
+        codes = np.full(len(x), -1.0) if target is None else labels.codes(target.tolist())
+        store.add(x, codes, weight)
+    if store is None or learned is None:
+        raise ValueError("X has 0 rows, while a minimum of 1 is required: no batch has any.")
+    if columns is None:
+        in_order = [None if v is None else _sort(store, i, v) for i, v in enumerate(categories)]
+        learned = replace(learned, categories=tuple(in_order), ranges=(None,) * len(in_order))
+    return learned, np.array([*labels, None], object)[:-1], store
+
+
+def _recode(x: np.ndarray, found: Columns, categories: list[_Values | None]) -> None:
+    """Codes of one batch as codes of all that have been read, in place."""
+    for i, (values, known) in enumerate(zip(found.categories, categories, strict=True)):
+        if (values is None) != (known is None):
+            held = ("numbers", "categories") if known is None else ("categories", "numbers")
+            raise KernelpoolError(
+                f"{found.label(i)} of X holds {held[0]} in the first batch and {held[1]} in a "
+                "later one. Give it one type, or name it in categorical_features."
+            )
+        if values is not None and known is not None:
+            recode(x[:, i], known.codes(values))
+
+
+def _sort(store: Store, column: int, known: _Values) -> np.ndarray:
+    """The categories of a column; its codes in the store become positions among them."""
+    values = sorted_categories(set(known))
+    store.recode(column, Columns((values,)).encode([[value] for value in known])[:, 0])
+    return values
+
+
+def rows_of(store: Store, codes: np.ndarray, n_jobs: int | None) -> Rows:
+    """The rows, with `codes` in place of the positions of their labels; -1 is no label."""
+    if (codes != np.arange(len(codes))).any():
+        store.recode(store.n_features, codes.astype(np.float64))
+    if store.n_bytes <= IN_MEMORY:
+        return as_rows(*store.in_memory(), n_jobs=n_jobs)
+    return StoredRows(store, n_jobs=n_jobs)
