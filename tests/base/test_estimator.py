@@ -68,6 +68,7 @@ def test_settings_are_parameters_but_for_what_is_resolved():
         Model()._settings(Settings)
 
 
+@pytest.mark.filterwarnings("ignore:EM stopped")
 @pytest.mark.parametrize("name", [*CLASSIFIERS, *META])
 def test_fitted_attributes_are_listed(name):
     assert {"classes_", "n_features_in_", "feature_names_in_"} <= set(dir(fitted(name)))
