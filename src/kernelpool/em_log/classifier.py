@@ -20,11 +20,10 @@ from ..inspection.describe import (
     Pool,
     classes_text,
     features_text,
-    gaussian_shapes,
-    gaussians_text,
     training_text,
 )
 from ..kernels import FAMILIES
+from ..mixtures.description import gaussian_shapes, gaussians_text
 from ..mixtures.fit import Settings
 from ..mixtures.start import named_features
 from ..tables.columns import Columns
@@ -177,11 +176,11 @@ class EMLogEstimator(Estimator):
     def _describe(self) -> Description:
         share = self.mixing_
         classifier = isinstance(self, EMLogClassifier)
-        n = plural(len(share), f"{gaussians_text(self)} Gaussian kernel")
+        n = plural(len(share), f"{gaussians_text(self.covariance_type)} Gaussian kernel")
         task = f"for {classes_text(self)}" if classifier else "for real outputs"
         layer = "logistic" if classifier and self.readout != "least_squares" else "linear"
         # with categories the kernels are in the space of the indicators
-        shapes = {} if any(self.columns_.levels) else gaussian_shapes(self)
+        shapes = {} if any(self.columns_.levels) else gaussian_shapes(self, self.covariance_type)
         two_stage = self.training == "two_stage"
         how = "the two layers trained one after the other" if two_stage else "both trained together"
         return Description(

@@ -17,7 +17,6 @@ from .describe import (
     cells_of,
     describe,
     innermost,
-    member_name,
     never_seen,
     refusals,
 )
@@ -80,7 +79,6 @@ __all__ = [
     "feature_importance",
     "hold_out",
     "innermost",
-    "member_name",
     "never_seen",
     "prior_from_probability",
     "refusals",

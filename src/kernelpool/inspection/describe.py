@@ -30,7 +30,6 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
-from ..kernels import FAMILIES, Kernels
 from ..tables.columns import Columns
 from ..text import decimals_of, percent, plural, shorten, text_of
 
@@ -118,65 +117,6 @@ def describe(estimator: Any) -> Description:
 # -- parts of the descriptions -------------------------------------------------------------------
 
 
-def gaussian_shapes(estimator: Any) -> dict[str, Any]:
-    """Means, variances and covariances of Gaussian kernels, as `Pool` has them."""
-    family = FAMILIES[_family(estimator)]
-    kernels = Kernels(np.asarray(estimator.means_), np.asarray(estimator.covariances_))
-    variance = family(np.zeros(kernels.mean.shape[1])).variances(kernels)
-    covariance = kernels.covariance if family.matrices else None
-    variance = np.broadcast_to(variance, kernels.mean.shape)
-    return {"mean": kernels.mean, "variance": variance, "covariance": covariance}
-
-
-def shared_pool(estimator: Any) -> Pool:
-    """Gaussian kernels with mixing weights of every class, (M, K)."""
-    joint = estimator.mixing_ * estimator.class_prior_
-    share = joint.sum(axis=1)
-    total = joint.sum(axis=1, keepdims=True)
-    even = 1 / joint.shape[1]  # where a kernel has no weight in any class
-    posterior = np.where(total > 0, joint / np.where(total > 0, total, 1), even)
-    shapes = gaussian_shapes(estimator)
-    if any(estimator.columns_.levels):
-        shapes["probability"] = np.asarray(estimator.probabilities_)
-    return Pool(share / share.sum(), posterior, **shapes)
-
-
-def member_name(member: Any) -> str:
-    """A network of an average by the settings in which it differs."""
-    penalty = f", penalty {member.overlap_:g}" if member.overlap_ else ""
-    return f"sharing {sharing_name(member)}{penalty}"
-
-
-def sharing_name(estimator: Any) -> str:
-    """The degree of sharing as a number or a word."""
-    sharing = sharing_of(estimator)
-    if isinstance(sharing, str):
-        return sharing
-    return "a table" if hasattr(sharing, "__len__") else f"{sharing:g}"
-
-
-def sharing_of(estimator: Any) -> Any:
-    """The degree of sharing: the chosen one where it was chosen automatically."""
-    sharing = estimator.sharing
-    return estimator.sharing_degree_ if isinstance(sharing, str) and sharing == "auto" else sharing
-
-
-def sharing_text(sharing: Any) -> str:
-    """How kernels are shared, before "n classes"."""
-    if isinstance(sharing, str):  # "learned"
-        return f"shared to {sharing} degrees between"
-    if hasattr(sharing, "__len__"):
-        return "shared, as a table says, between"
-    if sharing == 0:
-        return "that are not shared, a separate mixture for each of"
-    return "shared fully between" if sharing == 1 else f"shared to the degree {sharing:g} between"
-
-
-def gaussians_text(estimator: Any) -> str:
-    """The family of Gaussian kernels, before "Gaussian"."""
-    return "diagonal" if _family(estimator) == "diag" else _family(estimator)
-
-
 def classes_text(estimator: Any) -> str:
     """The number of classes."""
     return plural(len(estimator.classes_), "class")
@@ -207,11 +147,6 @@ def refusals(estimator: Any) -> str:
     if not rules:
         return "It may refuse rows, but no threshold is set."
     return f"It refuses a row as {' and as '.join(rules)}."
-
-
-def _family(estimator: Any) -> str:
-    """The second may be "auto"."""
-    return str(getattr(estimator, "covariance_type_", estimator.covariance_type))
 
 
 # -- the model inside ------------------------------------------------------------------------------

@@ -37,10 +37,6 @@ from ..inspection.describe import (
     Description,
     classes_text,
     features_text,
-    gaussians_text,
-    shared_pool,
-    sharing_of,
-    sharing_text,
     training_text,
 )
 from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams, Product, family_for
@@ -50,6 +46,7 @@ from ..rows import Block, Frame, Rows, as_rows, one_blas_thread
 from ..tables.columns import Columns
 from ..text import plural
 from .conditional import fit_discriminative
+from .description import gaussians_text, shared_pool, sharing_of, sharing_text
 from .fit import (
     ClassDensities,
     FittedSharedKernel,
@@ -1206,7 +1203,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
         return -2 * self.log_likelihood(X, y, sample_weight) + 2 * self.n_parameters()
 
     def _describe(self) -> Description:
-        n = plural(len(self.means_), f"{gaussians_text(self)} Gaussian kernel")
+        n = plural(len(self.means_), f"{gaussians_text(self.covariance_type_)} Gaussian kernel")
         split = "" if self._fitted.parents is None else ", split by class,"
         return Description(
             f"{n} {sharing_text(sharing_of(self))} {classes_text(self)}{split} in "

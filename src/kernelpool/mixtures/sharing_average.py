@@ -19,17 +19,14 @@ from ..inspection.describe import (
     Description,
     classes_text,
     features_text,
-    gaussians_text,
     joined_pools,
-    member_name,
-    shared_pool,
-    sharing_name,
     training_text,
 )
 from ..rows import Block, Rows
 from ..tables.columns import Columns
 from ..text import plural
 from .classifier import Member, SharedKernelClassifier, average_density
+from .description import gaussians_text, member_name, shared_pool, sharing_name
 from .fit import is_learned
 from .start import check_degree
 
@@ -227,7 +224,7 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
         size = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
         return Description(
             f"An average of {plural(len(members), 'network')} ({names}), each of {size} "
-            f"{gaussians_text(members[0])} Gaussian kernels for {classes_text(self)} in "
+            f"{gaussians_text(members[0].covariance_type_)} Gaussian kernels for {classes_text(self)} in "
             f"{features_text(self)}{training_text(self)}",
             pool,
         )
