@@ -282,7 +282,7 @@ ANSWERS = (
     "kernel_posterior",
     "neuron_posterior",
     "activations",
-    "covered",
+    "in_support",
     "decide",
     "transform",
 )
