@@ -8,12 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import inspection
+    from . import bounds, inspection
     from .app.files import load, save
     from .app.onnx import to_onnx
     from .decide import ConformalClassifier, RejectClassifier
     from .em_log import EMLogClassifier, EMLogRegressor
-    from .inspection import bounds
     from .mixtures import SharedKernelClassifier, SharingAverageClassifier
     from .mixtures.fit import Training
     from .mixtures.start import Start
@@ -48,7 +47,7 @@ __all__ = [
 
 __version__ = "0.2.0"
 
-_SUBMODULES = ("app", "errors", "inspection")
+_SUBMODULES = ("app", "bounds", "errors", "inspection")
 """Modules that ``import kernelpool`` gives access to."""
 
 ESTIMATORS = {
@@ -71,7 +70,6 @@ _MODULES = ESTIMATORS | {
     "Overlap": "penalties",
     "Start": "mixtures",
     "Training": "mixtures",
-    "bounds": "inspection",
     "load": "app.files",
     "save": "app.files",
     "to_onnx": "app.onnx",

@@ -264,35 +264,6 @@ def test_an_interrupted_reduction_keeps_the_best_network_tried(clouds, monkeypat
     assert bounds.certify_by_compression(network, X, y).n_kernels == 8
 
 
-# -- certificates ----------------------------------------------------------------------------------
-
-
-def test_a_reduced_network_is_certified_without_test_rows(clouds, reduced, new_clouds):
-    certificate = bounds.certify_by_compression(reduced, *clouds)
-    assert certificate.n_kernels == 40
-    assert certificate.n_rows == 1960
-    assert certificate.error > 1 - reduced.score(*new_clouds)
-    assert certificate.certifies
-    wrong = reduced.predict(clouds[0]) != clouds[1]
-    wrong[reduced.kept_indices_] = False
-    assert certificate.n_errors == wrong.sum()
-    assert certificate.error == bounds.compression_bound(
-        n_rows=2000, n_kept=40, n_errors=wrong.sum(), n_choices=256
-    )
-
-
-def test_what_depends_on_more_than_the_kept_rows_is_not_certified_by_compression(clouds):
-    X = clouds[0][:300]
-    y = clouds[1][:300]
-    for options in ({"standardize": True}, {"class_prior": [0.5, 0.5]}):
-        network = reduced_network(10, random_state=0, **options).fit(X, y)
-        with pytest.raises(KernelpoolError, match="depends on more than its kept rows"):
-            bounds.certify_by_compression(network, X, y)
-    network = reduced_network(10, random_state=0).fit(X, y)
-    with pytest.raises(KernelpoolError, match="must be the 300 rows"):
-        bounds.certify_by_compression(network, X[:200], y[:200])
-
-
 # -- bad input -------------------------------------------------------------------------------------
 
 

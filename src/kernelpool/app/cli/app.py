@@ -39,7 +39,7 @@ ELSEWHERE = {
     "certify": "kernelpool evaluate MODEL DATA --at-most ERROR",
     "explore": "kernelpool report MODEL DATA",
     "sample": "kernelpool.load(MODEL).sample(n), from Python",
-    "size": "kernelpool.inspection.bounds.test_size, from Python",
+    "size": "kernelpool.bounds.test_size, from Python",
     "train": "kernelpool fit DATA --target COLUMN",
     "test": "kernelpool evaluate MODEL DATA",
 }
