@@ -5,8 +5,8 @@ from scipy.stats import sem
 from sklearn.metrics import log_loss
 
 from kernelpool import SharedKernelClassifier
-from kernelpool.data.cross_fit import Loss, choose, held_out_loss
 from kernelpool.data.door import training_data
+from kernelpool.data.folds import Loss, choose, held_out_loss
 from kernelpool.datasets import make_clouds
 from kernelpool.mixtures.conditional import divide
 from kernelpool.mixtures.fit import MixtureTraining, Settings

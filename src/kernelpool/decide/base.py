@@ -15,9 +15,8 @@ from sklearn.utils.validation import (
 )
 
 from ..arrays import is_source, safe_log, to_numpy
-from ..data.cross_fit import cross_fit
 from ..data.door import check_in_memory
-from ..data.folds import folds_of
+from ..data.folds import cross_fit, folds_of
 from ..data.labels import distinct_labels, given_weights, with_two_classes
 from ..errors import KernelpoolError, warn
 from ..inspection.describe import NotebookMixin, innermost, is_fitted_estimator, log_density
@@ -114,7 +113,7 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
         if min(np.shape(X)) == 0:  # the message is that of the classifier
             clone(self.estimator).fit(X, y)
         fold = folds_of(self.cv, X, y, weight, split_params=routed.split)
-        models, values = cross_fit(fit, (X, y, np.arange(len(y))), fold)
+        models, values = cross_fit(fit, (X, y, np.arange(len(y))), fold, n_jobs=None)
         return models, fold, values
 
     def _distinct_labels(self, y: np.ndarray) -> np.ndarray:

@@ -7,7 +7,6 @@ made of (`describe`), how good predictions are (`Metrics`), and what is certain 
 (`bounds`).
 """
 
-from ..data.folds import hold_out, row_keys, stratified_folds
 from . import bounds
 from .bounds import binomial_interval
 from .describe import (
@@ -77,12 +76,9 @@ __all__ = [
     "estimate_class_prior",
     "explain",
     "feature_importance",
-    "hold_out",
     "innermost",
     "never_seen",
     "prior_from_probability",
     "refusals",
-    "row_keys",
-    "stratified_folds",
     "with_class_prior",
 ]

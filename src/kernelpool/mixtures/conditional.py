@@ -44,9 +44,16 @@ from ..arrays import (
     safe_log,
     to_numpy,
 )
-from ..data.cross_fit import Selection, cross_fit
 from ..data.door import TrainingData
-from ..data.folds import SampledRows, draw_rows, fold_data, near, stratified_folds
+from ..data.folds import (
+    SampledRows,
+    Selection,
+    cross_fit,
+    draw_rows,
+    fold_data,
+    near,
+    stratified_folds,
+)
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..lbfgs import maximize

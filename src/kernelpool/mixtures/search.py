@@ -5,7 +5,7 @@ Chosen one after the other, each network cross-fitted for a few sweeps of EM: th
 two, four, ... kernels a class, until more no longer lower the loss; the best without the prior;
 other degrees of sharing; the overlap penalty, for the most sharing that is as good as any.
 
-Networks are compared by their tempered loss (`training.cross_fit`). Each is scored on the first
+Networks are compared by their tempered loss (`data.folds`). Each is scored on the first
 fold, and on the others only if it is not behind the best there by more than a standard error (a
 race, after Maron & Moore, "Hoeffding races", NIPS 1993).
 """
@@ -16,9 +16,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.cross_fit import Loss, choose, cross_fit, held_out_loss
 from ..data.door import TrainingData
-from ..data.folds import SampledRows, draw_rows, fold_data, stratified_folds
+from ..data.folds import (
+    Loss,
+    SampledRows,
+    choose,
+    cross_fit,
+    draw_rows,
+    fold_data,
+    held_out_loss,
+    stratified_folds,
+)
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES

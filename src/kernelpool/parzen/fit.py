@@ -31,8 +31,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from ..arrays import squared_distances
-from ..data.cross_fit import Loss, held_out_loss
-from ..data.folds import row_keys, stratified_folds
+from ..data.folds import Loss, cross_fit, held_out_loss, row_keys, stratified_folds
 from ..data.labels import Labeled, merge_duplicates
 from ..data.scale import mean_and_variance
 from ..errors import KernelpoolError
@@ -647,20 +646,20 @@ class SizeSearch:
         """Whether the full network misclassifies each row, left out of its own vote, (n,)."""
         self.full_error = float(self.full_wrong @ rows.weight / rows.weight.sum())
         fold = stratified_folds(rows.codes, N_FOLDS, key=row_keys(rows.x, rows.weight))
-        self.folds = [np.flatnonzero(fold == f) for f in range(N_FOLDS) if (fold == f).any()]
-        self.reductions = [
-            Reduction(
-                rows.part(np.flatnonzero(fold != fold[out[0]])),
-                config,
-                reduction.rng,
-                reduction.edit,
-            )
-            for out in self.folds
-        ]
+        self.reductions, _ = cross_fit(self._without, (np.arange(len(fold)),), fold)
+        """For each fold, the positions of its rows and the networks of all others."""
         self.standard_error = math.inf
         """Of the excess of the size tried last."""
         self.curve: list[tuple[int, float]] = []
         """Sizes tried, and the error of each on held-out rows."""
+
+    def _without(
+        self, train: tuple[np.ndarray], held_out: tuple[np.ndarray]
+    ) -> tuple[tuple[np.ndarray, Reduction], np.ndarray]:
+        """`fit` for `cross_fit`."""
+        whole = self.reduction
+        reduction = Reduction(self.rows.part(train[0]), whole.config, whole.rng, whole.edit)
+        return (held_out[0], reduction), held_out[0]
 
     def build(self) -> ParzenNetwork:
         """The network of all rows: of the smallest size that suffices, or as much larger as it
@@ -681,7 +680,7 @@ class SizeSearch:
         """The smallest size that suffices: doubled until one does, then once between the last two.
         All rows if none does.
         """
-        fewest = min((len(r.rows.x) for r in self.reductions), default=0)
+        fewest = min((len(r.rows.x) for _, r in self.reductions), default=0)
         below = 0
         size = len(np.unique(self.rows.codes))
         while not self.suffices(size):
@@ -703,7 +702,7 @@ class SizeSearch:
         wrong = np.empty(0)
         at = np.empty(0, int)
         excess = math.inf
-        for out, reduction in zip(self.folds, self.reductions, strict=True):
+        for out, reduction in self.reductions:
             held_out = self.rows.part(out)
             params = reduction.reduce(size).params
             codes = predicted_codes(params, reduction.config.profile, held_out.x)

@@ -55,8 +55,7 @@ from sklearn.utils import _safe_indexing
 
 from ..arrays import safe_log
 from ..complete.imputation import ImputationMixture, imputations, imputed
-from ..data.cross_fit import cross_fit, take_rows
-from ..data.folds import row_keys
+from ..data.folds import cross_fit, row_keys, take_rows
 from ..data.scale import mean_and_variance
 from ..em import Stop, em
 from ..errors import without_column_warnings

@@ -38,9 +38,8 @@ from scipy.special import log_softmax
 from sklearn.cluster import KMeans
 
 from ..arrays import squared_distances
-from ..data.cross_fit import Selection
-from ..data.folds import row_keys, stratified_folds
-from ..data.labels import Labeled, merge_duplicates, take
+from ..data.folds import Selection, cross_fit, row_keys, stratified_folds
+from ..data.labels import Labeled, merge_duplicates
 from ..data.scale import feature_scale, mean_and_variance
 from ..lbfgs import maximize
 from ..rows import one_blas_thread
@@ -349,16 +348,17 @@ class _Grid:
         self, layer_of: Callable[[Labeled], HiddenLayer], train: Labeled, key: np.ndarray
     ) -> Losses:
         """Mean losses over the folds of the settings that all of them tried."""
+
+        def search(rows: Labeled, held_out: Labeled) -> tuple[Losses, np.ndarray]:
+            selection = Selection(*held_out[1:])
+            losses, _ = self.search(layer_of(rows), rows, held_out, selection)
+            return losses, selection.log_proba
+
         fold = stratified_folds(train[1], N_FOLDS, key=key)
-        found = []
-        for f in range(N_FOLDS if len(fold) < FEW_ROWS else 1):
-            some = take(train, fold != f)
-            held_out = take(train, fold == f)
-            if len(held_out[0]):
-                selection = Selection(*held_out[1:])
-                found.append(self.search(layer_of(some), some, held_out, selection)[0])
-        tried = set(found[0]).intersection(*found) if found else ()
-        return {at: float(np.mean([losses[at] for losses in found])) for at in sorted(tried)}
+        only = None if len(fold) < FEW_ROWS else [0]
+        losses_of, _ = cross_fit(search, train, fold, only=only)
+        tried = set(losses_of[0]).intersection(*losses_of) if losses_of else ()
+        return {at: float(np.mean([losses[at] for losses in losses_of])) for at in sorted(tried)}
 
 
 def _inputs(squared: np.ndarray, variance: float, x: np.ndarray) -> np.ndarray:

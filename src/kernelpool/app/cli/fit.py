@@ -31,7 +31,8 @@ from ... import (
     SharedKernelClassifier,
     save,
 )
-from ...inspection import DriftReference, Metrics, describe, hold_out, row_keys, stratified_folds
+from ...data.folds import cross_fit, hold_out, row_keys, stratified_folds
+from ...inspection import DriftReference, Metrics, describe
 from ...tables.columns import Columns
 from ...text import did_you_mean, listed, percent, plain, plural, quoted, shown
 from ..readers.files import SUFFIXES, Source, stem_of
@@ -318,14 +319,17 @@ class FitJob:
                 Exit.FIT, f"--cv {n_folds}: no class has so many rows; the largest has {most}."
             )
         fold = stratified_folds(self.codes, n_folds, key=key)
-        for k in range(n_folds):
+
+        def fit(train: tuple[np.ndarray], held_out: tuple[np.ndarray]) -> tuple[None, np.ndarray]:
             model = clone(self.estimator)
-            train = self.rows.at(np.flatnonzero(fold != k))
+            k = fold[held_out[0][0]]
             try:
-                self._fit(model, f"Fold {k + 1} of {n_folds}:", *train)
+                self._fit(model, f"Fold {k + 1} of {n_folds}:", *self.rows.at(train[0]))
             except KeyboardInterrupt:
                 raise KeyboardInterrupt("the folds were not finished; nothing was saved") from None
-            self._evaluate(model, np.flatnonzero(fold == k))
+            return None, self._evaluate(model, held_out[0])
+
+        cross_fit(fit, (np.arange(len(fold)),), fold)
 
     # -- the fit -----------------------------------------------------------------------------------
 
