@@ -7,16 +7,12 @@ from scipy.stats import multivariate_normal
 from zoo import CLASSIFIERS, table
 
 from kernelpool import CompetitiveNeuronsClassifier
-from kernelpool.complete.imputation import (
-    ImputationMixture,
-    imputation_mixture,
-    imputations,
-    imputed,
-)
+from kernelpool.complete.imputation import imputation_mixture, imputations, imputed
 from kernelpool.errors import KernelpoolError
+from kernelpool.mixtures.fitted import ClassDensities
 from kernelpool.tables.columns import Columns
 
-MIXTURE = ImputationMixture(
+MIXTURE = ClassDensities(
     levels=(0, 0, 3),
     covariance_type="full",
     means=np.array([[0.0, 0.0, 0.0], [4.0, 8.0, 0.0]]),

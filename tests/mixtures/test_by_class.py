@@ -178,7 +178,7 @@ def test_the_model_that_is_split_stays_as_it_is(blobs):
     split = shared.split_by_class(x, y)
     np.testing.assert_array_equal(shared.means_, before)
     assert len(sweeps) > n_sweeps  # the callback is called
-    assert split.discriminative_ is shared.discriminative_
+    assert split._fitted.discriminative is shared._fitted.discriminative
     np.testing.assert_allclose(split.predict_proba(x), shared.predict_proba(x), rtol=1e-9)
     with pytest.raises(ValueError, match=r"split_by_class needs rows of the classes \[0, 1, 2\]"):
         shared.split_by_class(x[y < 2], y[y < 2])

@@ -21,6 +21,7 @@ from ..arrays import (
     logsumexp,
     map_column,
     namespace,
+    safe_log,
     shares_of,
     to_numpy,
 )
@@ -256,6 +257,14 @@ def log_softmax(scores: Array) -> Array:
     # far rows: -1e17 + log 2 would lose the log 2
     scores = scores - namespace(scores).max(scores, axis=1, keepdims=True)
     return scores - logsumexp(scores, axis=1)[:, None]
+
+
+def prior_shift(class_prior: np.ndarray, class_share: np.ndarray) -> np.ndarray:
+    """What other class priors than the shares of the classes in training add to log P(C_k|x), (K,);
+    a class without weight cannot be shifted.
+    """
+    share = np.where(class_share > 0, class_share, 1.0)
+    return np.asarray(safe_log(class_prior) - np.log(share))
 
 
 class DensityClassifier(ProbabilityClassifier):

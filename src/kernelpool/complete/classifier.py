@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,9 +25,13 @@ from ..data.door import (
     training_data,
     validation_rows,
 )
+from ..mixtures.fitted import ClassDensities
 from ..rows import as_rows
 from ..tables.columns import Columns
-from .imputation import ImputationMixture, averaged, imputation_mixture, imputations, imputed
+from .imputation import imputation_mixture, imputations, imputed
+
+LEAST_LOG = -745.0
+"""Below it exp is zero: logarithms of zero are averaged as if they were this small."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +40,7 @@ class FittedTabular:
 
     columns: Columns
     classes: np.ndarray
-    imputer: ImputationMixture | None
+    imputer: ClassDensities | None
     class_share: np.ndarray
     """Weights of the classes among the labeled rows, (K,); they sum to one."""
 
@@ -103,14 +108,14 @@ class TabularClassifier(ProbabilityClassifier):
         return self._complete(x, shared["columns"], shared["imputer"]), codes
 
     def _complete(
-        self, x: np.ndarray, columns: Columns, imputer: ImputationMixture | None
+        self, x: np.ndarray, columns: Columns, imputer: ClassDensities | None
     ) -> np.ndarray:
         """One copy of encoded rows as complete numbers, (n, D)."""
         self._check_imputes(x, imputer)
         x = np.asarray(x, np.float64) if np.isnan(x).any() or any(columns.levels) else x
         return columns.indicators(x if imputer is None else imputed(imputer, x))
 
-    def _check_imputes(self, x: np.ndarray, imputer: ImputationMixture | None) -> None:
+    def _check_imputes(self, x: np.ndarray, imputer: ClassDensities | None) -> None:
         if imputer is None and np.isnan(x).any():
             raise ValueError(
                 f"Input X contains NaN; this {type(self).__name__} was told that there is none."
@@ -136,8 +141,20 @@ class TabularClassifier(ProbabilityClassifier):
         imputer = self._fitted.imputer
         self._check_imputes(x, imputer)
         incomplete = np.isnan(x).any(axis=1)
-        draws = imputations(imputer, x[incomplete]) if incomplete.any() else None
-        return averaged(x, draws, lambda rows: answer(columns.indicators(rows)), log=log)
+        if not incomplete.any():
+            return answer(columns.indicators(x))
+        draws = imputations(imputer, x[incomplete])  # (S, n, d)
+        flat = answer(columns.indicators(draws.reshape(-1, x.shape[1])))
+        each = flat.reshape(len(draws), -1, *flat.shape[1:])
+        if log:
+            mean = logsumexp(np.maximum(each, LEAST_LOG), axis=0) - np.log(len(draws))
+        else:
+            mean = each.mean(axis=0)
+        out = np.empty((len(x), *mean.shape[1:]))
+        out[incomplete] = mean
+        if not incomplete.all():
+            out[~incomplete] = answer(columns.indicators(x[~incomplete]))
+        return out
 
     def _log_proba(self, x: np.ndarray) -> np.ndarray:
         """log P(C_k|x) of encoded rows, (n, K); of a row of which nothing is known, the class
@@ -152,11 +169,7 @@ class TabularClassifier(ProbabilityClassifier):
 
 
 class KernelNetworkClassifier(TabularClassifier):
-    """A hidden layer of kernels, `_network_activations`, and an output layer on them."""
-
-    def _network_activations(self, z: np.ndarray) -> np.ndarray:
-        """Outputs of the kernels for complete numbers (n, D), (n, M)."""
-        return np.asarray(self._fitted.activations(z))
+    """A hidden layer of kernels, `_fitted.activations`, and an output layer on them."""
 
     def activations(self, X: Any) -> np.ndarray:
         """Outputs of the kernels: the columns that `readout_` weights.
@@ -172,7 +185,7 @@ class KernelNetworkClassifier(TabularClassifier):
             Heights of Gaussian kernels, between 0 and 1; of EM-Log p(x|j) /
             exp(activation_log_scale_), or P(j|x) where `activation` is "normalized".
         """
-        return self._averaged(self._encoded(X), self._network_activations)
+        return self._averaged(self._encoded(X), self._fitted.activations)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of the second of two classes, or log-probabilities of more.

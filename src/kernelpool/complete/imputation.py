@@ -10,15 +10,13 @@ takes points that are made from the content of each row instead: shared points w
 the same quantile.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
-from scipy.special import logsumexp, ndtri
+from scipy.special import ndtri
 from scipy.stats import qmc
 
 from ..data.door import surveyed
-from ..mixtures.fit import ClassDensities, Settings, fit_shared_kernel
+from ..mixtures.fit import Settings, fit_shared_kernel
+from ..mixtures.fitted import ClassDensities
 from ..rows import as_rows
 from ..rows.sample import content_key, sample_rows
 from ..tables.columns import Columns
@@ -31,31 +29,10 @@ MOST_ROWS, ROWS_A_FEATURE, MOST_KERNELS, MOST_FULL = 1000, 20, 6, 40
 kernels; and numbers up to which they have full covariances.
 """
 
-LEAST_LOG = -745.0
-"""Below it exp is zero: logarithms of zero are averaged as if they were this small."""
-
-
-@dataclass(frozen=True)
-class ImputationMixture(ClassDensities):
-    """A fitted mixture over encoded rows, of which the class is summed out."""
-
-    levels: tuple[int, ...]
-    """`Columns.levels` of the rows."""
-
-    @classmethod
-    def of(cls, mixture: ClassDensities, levels: tuple[int, ...]) -> "ImputationMixture":
-        """The densities of a mixture over rows with these levels."""
-        names = ClassDensities.__dataclass_fields__
-        return cls(**{name: getattr(mixture, name) for name in names}, levels=levels)
-
-    def draw(self, x: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-        """Encoded rows (n, d) whose missing cells are drawn by numbers in (0, 1), (n, 1 + d)."""
-        return self.imputed(x, self.levels, drawn=(uniform[:, 0], ndtri(uniform[:, 1:])))
-
 
 def imputation_mixture(
     x: np.ndarray, weight: np.ndarray | None, columns: Columns, seed: int = 0
-) -> ImputationMixture:
+) -> ClassDensities:
     """A small mixture of encoded rows, whose cells may be missing; it takes no labels."""
     sample = as_rows(x, np.zeros(len(x), int), weight)
     one = np.arange(1)
@@ -81,51 +58,20 @@ def imputation_mixture(
             seed=seed,
         ),
     )
-    return ImputationMixture.of(fitted, columns.levels)
+    return fitted.network
 
 
-def imputations(mixture: ImputationMixture, x: np.ndarray, n_draws: int = N_DRAWS) -> np.ndarray:
+def imputations(mixture: ClassDensities, x: np.ndarray, n_draws: int = N_DRAWS) -> np.ndarray:
     """Rows with their missing cells drawn, (n_draws, n, d): a function of each row alone."""
     n, d = x.shape
     points = np.clip(_sequence(n_draws, 1 + d), 1e-6, 1 - 1e-6)
-    drawn = mixture.draw(np.tile(x, (n_draws, 1)), np.repeat(points, n, axis=0))
+    drawn = _draw(mixture, np.tile(x, (n_draws, 1)), np.repeat(points, n, axis=0))
     return drawn.reshape(n_draws, n, d)
 
 
-def averaged(
-    x: np.ndarray,
-    draws: np.ndarray | None,
-    answer: Callable[[np.ndarray], np.ndarray],
-    *,
-    log: bool = False,
-) -> np.ndarray:
-    """`answer` of encoded rows, (n, ...); of rows with missing cells its mean over imputations.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n, d)
-        Encoded rows; NaN for missing cells.
-    draws : ndarray of shape (S, m, d) or None
-        `imputations` of the m rows with missing cells; None where there are none.
-    answer : callable
-        Of complete encoded rows, row by row.
-    log : bool
-        Whether answers are logarithms; the mean is then that of what they are logarithms of.
-    """
-    if draws is None:
-        return answer(x)
-    incomplete = np.isnan(x).any(axis=1)
-    of_draws = answer(draws.reshape(-1, x.shape[1]))
-    of_draws = of_draws.reshape(len(draws), -1, *of_draws.shape[1:])
-    if log:
-        mean = logsumexp(np.maximum(of_draws, LEAST_LOG), axis=0) - np.log(len(draws))
-    else:
-        mean = of_draws.mean(axis=0)
-    out = np.empty((len(x), *mean.shape[1:]))
-    out[incomplete] = mean
-    if not incomplete.all():
-        out[~incomplete] = answer(x[~incomplete])
-    return out
+def _draw(mixture: ClassDensities, x: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """Encoded rows (n, d) whose missing cells are drawn by numbers in (0, 1), (n, 1 + d)."""
+    return mixture.imputed(x, drawn=(uniform[:, 0], ndtri(uniform[:, 1:])))
 
 
 def _sequence(n: int, d: int) -> np.ndarray:
@@ -135,7 +81,7 @@ def _sequence(n: int, d: int) -> np.ndarray:
     return np.asarray(qmc.Sobol(d, rng=0).random(n))
 
 
-def imputed(mixture: ImputationMixture, x: np.ndarray) -> np.ndarray:
+def imputed(mixture: ClassDensities, x: np.ndarray) -> np.ndarray:
     """One copy of the rows with their missing cells drawn, (n, d): equal rows are drawn alike, in
     any order.
     """
@@ -144,8 +90,7 @@ def imputed(mixture: ImputationMixture, x: np.ndarray) -> np.ndarray:
         return x
     some = x[incomplete]
     out = x.copy()
-    _, _, frame = mixture.in_frame(mixture.levels)
-    key = content_key(frame.inside(some), 0)[:, None] * 2.0**20
+    key = content_key(mixture.frame.inside(some), 0)[:, None] * 2.0**20
     uniform = np.column_stack([content_key(key, i) for i in range(1 + x.shape[1])])
-    out[incomplete] = mixture.draw(some, uniform)
+    out[incomplete] = _draw(mixture, some, uniform)
     return out

@@ -16,7 +16,8 @@ from ..data.scale import mean_and_variance
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Kernels
-from ..mixtures.fit import ClassDensities, MixtureTraining, Settings
+from ..mixtures.fit import MixtureTraining, Settings
+from ..mixtures.fitted import ClassDensities
 from ..mixtures.network import Params
 from ..mixtures.start import Start
 from ..rows import ArrayRows
@@ -60,8 +61,10 @@ class EMLogNetwork:
         mixing = self.mixing[:, None]
         one = np.ones(1)
         arrays = self.covariance_type, self.means, self.covariances, mixing, one, None
-        kernel, kernels, frame = ClassDensities(*arrays).in_frame((0,) * self.means.shape[1])
-        params = Params(kernels, mixing, one)
+        mixture = ClassDensities(*arrays, (0,) * self.means.shape[1])
+        kernel = mixture.kernel
+        frame = mixture.frame
+        params = Params(kernel.into(mixture.kernels, frame), mixing, one)
         log_scale = self.activation_log_scale
         if self.activation != "normalized":
             log_scale = log_scale + frame.log_volume / self.temperature

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -12,8 +13,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import logsumexp, namespace, safe_log
-from ..base.classifier import DensityClassifier, RowFunction, log_softmax
+from ..base.classifier import DensityClassifier, RowFunction
 from ..base.monitor import (
     CallbackSupportMixin,
     FitMonitor,
@@ -39,24 +39,23 @@ from ..inspection.describe import (
     features_text,
     training_text,
 )
-from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams, Product, family_for
+from ..kernels import FAMILIES, Gaussian
 from ..penalties import Overlap
 from ..penalties.penalty import Subkernels
-from ..rows import Block, Frame, Rows, as_rows, one_blas_thread
+from ..rows import Frame, Rows, as_rows, one_blas_thread
 from ..tables.columns import Columns
 from ..text import plural
 from .conditional import fit_discriminative
 from .description import gaussians_text, shared_pool, sharing_of, sharing_text
 from .fit import (
-    ClassDensities,
-    FittedSharedKernel,
     Settings,
     Training,
     fit_shared_kernel,
     is_auto,
     split_by_class,
 )
-from .network import Params, SharedKernel, TotalsByClass, shares_of_classes
+from .fitted import ClassDensities, FittedSharedKernel
+from .network import shares_of_classes
 from .search import choose_settings
 from .start import Start, check_degree, check_positive, family_of, named_features
 from .stream import (
@@ -68,9 +67,6 @@ from .stream import (
     resume,
     stream_classes,
 )
-
-CLOSED = 1e-8
-"""Sharing at or below this is none."""
 
 
 class SharedKernelClassifier(  # type: ignore[misc]
@@ -417,9 +413,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
                 if networks:
                     fitted = replace(
                         fitted,
-                        discriminative=[
-                            self._model(part, data.classes, data.columns) for part in networks
-                        ],
+                        discriminative=tuple(networks),
                         conditional_loss=loss,
                         class_shares=data.class_share,
                         validation_log_proba=log_proba,
@@ -478,7 +472,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
         same_classes = np.array_equal(self.classes_, data.classes)
         n_kernels = None if is_auto(settings.n_kernels) else settings.n_total
         same = {
-            "classes and features": same_classes and before.means.shape[1] == len(data.mean),
+            "classes and features": same_classes and len(before.columns) == len(data.mean),
             "covariance_type": settings.covariance_type in ("auto", before.training_type),
             "n_kernels": n_kernels in (None, before.n_kernels_at_start),
         }
@@ -503,6 +497,11 @@ class SharedKernelClassifier(  # type: ignore[misc]
         model = cls(len(network.means), covariance_type=network.covariance_type)
         model._fitted = FittedSharedKernel.of(network, columns, classes)
         return model
+
+    @property
+    def discriminative_(self) -> list[Self]:
+        networks = self.__getattr__("discriminative_")
+        return [self._model(network, self.classes_, self.columns_) for network in networks]
 
     def _as_if_stopped(self, attributes: dict[str, Any]) -> dict[str, Any]:
         """The state of an estimator whose training stops now, for scikit-learn's callbacks."""
@@ -553,7 +552,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
             kernel_prior=before.kernel_prior,
             overlap=Overlap(0.0),
             sharing=0.0,
-            class_prior=before.class_prior,
+            class_prior=before.network.class_prior,
             start=Start(),
         )
         monitor = FitMonitor(self, X, y, sample_weight, self._as_if_stopped)
@@ -645,9 +644,9 @@ class SharedKernelClassifier(  # type: ignore[misc]
         before = self._fitted
         if isinstance(before.stream, StreamState):
             return StreamNetwork(before.stream, settings, half_life)
-        network, kernels, frame = self._trained_network()
-        standardize = before.training_type != before.covariance_type
-        settings = replace(settings, covariance_type=network.kernel.name, standardize=standardize)
+        kernel, kernels, frame = before.as_trained()
+        standardize = before.training_type != before.network.covariance_type
+        settings = replace(settings, covariance_type=kernel.name, standardize=standardize)
         seen = batch_weight if before.weight_seen is None else before.weight_seen
         return resume(before, kernels, frame, seen, settings, half_life)
 
@@ -766,73 +765,24 @@ class SharedKernelClassifier(  # type: ignore[misc]
         prior = class_prior_for(class_prior, labels, np.empty(0))
         if not np.array_equal(np.unique(labels), labels):
             raise KernelpoolError(f"classes must be distinct and sorted; got {labels.tolist()}.")
-        network = ClassDensities(family, means, covariances, mixing, prior, None)
-        return cls._model(network, labels, Columns.numbers(means.shape[1]))
+        columns = Columns.numbers(means.shape[1])
+        network = ClassDensities(family, means, covariances, mixing, prior, None, columns.levels)
+        return cls._model(network, labels, columns)
 
     # -- the fitted network ------------------------------------------------------------------------
 
-    def _network(self, frame: Frame | None = None) -> tuple[SharedKernel, Kernels, Frame]:
-        """The fitted network, its kernels in a frame (their own, if none is given), and that
-        frame.
-        """
-        kernel, kernels, frame = self._fitted.in_frame(self.columns_.levels, frame)
-        return SharedKernel(kernel, np.ones_like(self.mixing_)), kernels, frame
-
-    def _trained_network(self) -> tuple[SharedKernel, Kernels, Frame]:
-        """The network of `training_type_`, its kernels in a frame in which they are of that family,
-        and that frame.
-        """
-        network, kernels, frame = self._network()
-        if self.training_type_ == self.covariance_type_:
-            return network, kernels, frame
-        # spherical among standardized features, kernels have variances that differ by a factor
-        # alone: the squares of the units
-        levels = self.columns_.levels
-        numbers = np.array(levels) == 0
-        unit = np.ones(len(levels))
-        width = np.sqrt(self.covariances_[0])[numbers]
-        unit[numbers] = width * np.exp(np.mean(np.log(frame.unit[numbers] / width)))
-        frame = Frame(frame.origin, unit)
-        kernel: Any = family_for(self.training_type_, 0 * unit, levels)
-        arrays = self.means_, self.covariances_, self._fitted.probabilities
-        kernels = kernel.into(kernel.from_arrays(*arrays), frame, stretched=True)
-        return SharedKernel(kernel, network.sharing), kernels, frame
-
     def _density(self, rows: Rows) -> RowFunction:
-        return average_density([self], rows)
+        return self._fitted.network.log_density(rows)
 
     def _scores(self, rows: Rows) -> RowFunction:
-        discriminative = self._fitted.discriminative
-        if not discriminative:
-            return self._joint(rows)
-        _, _, frame = self._network()
-        members, framed = in_one_frame(discriminative, rows, frame)
-        log_priors = tuple(safe_log(member.class_prior_) for member in discriminative)
-        params = members, log_priors, self._log_prior_shift(), safe_log(self.class_prior_)
-        return RowFunction(framed, _average_log_proba, params)
-
-    def _log_prior_shift(self) -> np.ndarray:
-        """What other class priors than those of the training rows add to log P(C_k|x), (K,)."""
-        shares = np.asarray(self.class_shares_)  # a class without weight cannot be shifted
-        return np.asarray(safe_log(self.class_prior_) - np.log(np.where(shares > 0, shares, 1.0)))
+        fitted = self._fitted
+        return fitted.log_proba(rows) if fitted.discriminative else self._joint(rows)
 
     def _posterior(self, rows: Rows) -> RowFunction:
-        density = self._density(rows)
-        ((network, natural_params, mixing),) = density.params[0]
-        params = natural_params, mixing, self.class_prior_
-        return RowFunction(density.rows, network.kernel_posterior, params)
+        return self._fitted.network.posterior(rows)
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        network, kernels, frame = self._network()
-        x = np.empty((len(codes), self.means_.shape[1]))
-        chosen = np.empty(len(codes), int)
-        for k in range(len(self.classes_)):
-            in_class = codes == k
-            share = self.mixing_[:, k]
-            chosen[in_class] = rng.choice(len(share), size=in_class.sum(), p=share / share.sum())
-        for j in np.unique(chosen):
-            x[chosen == j] = network.kernel.sample(kernels, j, (chosen == j).sum(), rng)
-        return np.asarray(frame.outside(x))
+        return self._fitted.network.sample(codes, rng)
 
     # -- missing cells -----------------------------------------------------------------------------
 
@@ -880,17 +830,15 @@ class SharedKernelClassifier(  # type: ignore[misc]
         x = encoded_rows(self, X, dtype=np.float64)
         codes = None if y is None else class_codes(np.asarray(y), self.classes_, self.unlabeled)
         columns = self.columns_
-        network = self._fitted
+        network = self._fitted.network
         if n_draws is None:
-            found = network.imputed(x, columns.levels, codes, n_jobs=self.n_jobs)
-            return columns.imputed(X, x, found)
+            return columns.imputed(X, x, network.imputed(x, codes, n_jobs=self.n_jobs))
         rng = check_random_state(self.random_state if random_state is None else random_state)
         arrays = replace(columns, frame=None)
         draws = []
         for _ in range(n_draws):
             drawn = rng.uniform(size=len(x)), rng.normal(size=x.shape)
-            found = network.imputed(x, columns.levels, codes, drawn, self.n_jobs)
-            draws.append(arrays.imputed(X, x, found))
+            draws.append(arrays.imputed(X, x, network.imputed(x, codes, drawn, self.n_jobs)))
         return np.stack(draws)
 
     def transform(self, X: Any) -> np.ndarray:
@@ -934,10 +882,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
             Of these features alone, in the order given.
         """
         check_is_fitted(self)
-        at = self._positions(features, "features")
-        network, inside, frame = self._network()
-        family, kernels = network.kernel.marginal(inside, at)
-        return self._model_of(family, kernels, frame, self.mixing_, self.class_prior_, at)
+        return self._model_of(self._fitted.network.marginal, self._positions(features, "features"))
 
     def conditional(self, x: Any, given: Sequence[Any] | None = None) -> "SharedKernelClassifier":
         """The model of the other features once some are known, for one row: its class priors are
@@ -982,17 +927,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
                 "conditional needs known values of the features that are given, and one that is "
                 f"not given; got {row.tolist()} and given={list(at)}."
             )
-        known = np.where(np.isin(np.arange(len(row)), at), row, np.nan)[None, :]
-        network, inside, frame = self._network()
-        natural_params = network.kernel.natural_params(inside, float(np.finfo(np.float64).eps))
-        rows = as_rows(known).framed(frame, 64)
-        log_kernel = rows.each(lambda block, p: network.by_kernel(block, p).T, natural_params)[0]
-        joint = np.exp(log_kernel - log_kernel.max())[:, None] * self.mixing_
-        of_class = joint.sum(axis=0)
-        mixing = np.where(of_class > 0, joint / np.where(of_class > 0, of_class, 1.0), self.mixing_)
-        prior = of_class * self.class_prior_
-        family, kernels = network.kernel.given(inside, at, rest, frame.inside(row[None, :])[0, at])
-        return self._model_of(family, kernels, frame, mixing, prior / prior.sum(), rest)
+        return self._model_of(partial(self._fitted.network.conditional, row, at), rest)
 
     def _positions(self, features: Sequence[Any], name: str) -> list[int]:
         """Features by position or name, as positions."""
@@ -1008,20 +943,10 @@ class SharedKernelClassifier(  # type: ignore[misc]
         return [known[f] for f in features]
 
     def _model_of(
-        self,
-        family: Any,
-        kernels: Any,
-        frame: Frame,
-        mixing: np.ndarray,
-        class_prior: np.ndarray,
-        at: list[int],
+        self, densities: Callable[[list[int]], ClassDensities], columns: list[int]
     ) -> "SharedKernelClassifier":
-        """A model of the columns `at`, from kernels in the frame of all."""
-        kernels = family.out_of(kernels, Frame(frame.origin[at], frame.unit[at]))
-        means, covariances = family.to_arrays(kernels)
-        arrays = means, covariances, mixing, class_prior, getattr(kernels, "probability", None)
-        network = ClassDensities(family.name, *arrays)
-        return self._model(network, self.classes_, self.columns_.select(at))
+        """A model of some of the columns."""
+        return self._model(densities(columns), self.classes_, self.columns_.select(columns))
 
     # -- model choice ------------------------------------------------------------------------------
 
@@ -1030,11 +955,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
         priors.
         """
         check_is_fitted(self)
-        (n_kernels, n_classes), d = self.mixing_.shape, self.n_features_in_
-        kernel: Any = family_for(self.training_type_, np.zeros(d), self.columns_.levels)
-        # a weight that learned sharing has all but closed is no longer free
-        n_mixing = int((self._fitted.sharing > CLOSED).sum()) - n_classes
-        return int(kernel.n_parameters(n_kernels, d)) + n_mixing + n_classes - 1
+        return self._fitted.n_parameters
 
     @property
     def class_posterior_(self) -> np.ndarray:
@@ -1118,21 +1039,8 @@ class SharedKernelClassifier(  # type: ignore[misc]
         check_is_fitted(self)
         X = encoded_rows(self, X)
         codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
-        plain, kernels, frame = self._trained_network()
-        kernel = plain.kernel
-        if not isinstance(kernel, Gaussian | Product):
-            raise KernelpoolError(
-                f"The overlap is a distance of Gaussian kernels; "
-                f"covariance_type={self.covariance_type_!r} has none."
-            )
-        network = SharedKernel(kernel, plain.sharing, Overlap(1.0, units="raw"))
         weight = None if sample_weight is None else np.asarray(sample_weight, float)
-        rows = as_rows(X, codes, weight).framed(frame, 64)
-        params = Params(kernels, self.mixing_, self.class_prior_)
-        e_step_params = network.e_step_params(params, rows.eps)
-        totals = network.totals(rows, e_step_params)
-        assert isinstance(totals, TotalsByClass)  # what a penalty by class asks for
-        return kernel, kernels, network.subkernels(totals, params, e_step_params), frame
+        return self._fitted.subkernels(as_rows(X, codes, weight))
 
     def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """log p(X, y) under the model, equation (8); rows marked by `unlabeled` count with their
@@ -1212,73 +1120,8 @@ class SharedKernelClassifier(  # type: ignore[misc]
         )
 
 
-Member = tuple[SharedKernel, NaturalParams, Any]
-"""A network, its kernels in the frame of all, and its mixing weights."""
-
-
-def in_one_frame(
-    models: Sequence[SharedKernelClassifier], rows: Rows, frame: Frame
-) -> tuple[tuple[Member, ...], Rows]:
-    """Networks with their kernels in a frame, and rows in it."""
-    members = []
-    width = 0
-    for model in models:
-        network, kernels, _ = model._network(frame)
-        natural_params = network.kernel.natural_params(kernels, rows.eps)
-        members.append((network, natural_params, model.mixing_))
-        width = max(width, sum(natural_params.weight.shape) + 2 * len(model.classes_))
-    return tuple(members), rows.framed(frame, width)
-
-
-def average_density(models: Sequence[SharedKernelClassifier], rows: Rows) -> RowFunction:
-    """log of the mean p(x|C_k) of some networks."""
-    _, _, frame = models[0]._network()
-    members, framed = in_one_frame(models, rows, frame)
-    params = members, frame.log_volume, np.log(frame.unit)
-    return RowFunction(framed, _average_log_density, params)
-
-
-def _average_log_density(
-    block: Block, members: tuple[Member, ...], log_volume: float, log_unit: Any
-) -> Any:
-    """Titsias & Likas 2001, (38): log of the mean of the networks' densities, (n, K), in the units
-    of the data.
-    """
-    parts = [network.log_density(block, *params) for network, *params in members]
-    found = parts[0]
-    if len(parts) > 1:
-        found = logsumexp(namespace(block.x).stack(parts), axis=0) - float(np.log(len(parts)))
-    # where cells are missing, the volume is that of the known ones, (n, 1)
-    missing = block.missing
-    return found - (log_volume if missing is None else (missing.observed @ log_unit)[:, None])
-
-
 def _one_row(x: Any) -> Any:
     """One row as a table of one row."""
     if hasattr(x, "to_frame"):  # of pandas
         return x.to_frame().T
     return x if hasattr(x, "shape") and len(x.shape) == 2 else np.asarray(x, dtype=object)[None, :]
-
-
-def _average_log_proba(
-    block: Block,
-    members: tuple[Member, ...],
-    log_priors: tuple[Any, ...],
-    log_prior_ratio: Any,
-    log_prior: Any,
-) -> Any:
-    """The log of the mean P(C_k|x) of several networks, adjusted to other class priors, (n, K).
-
-    Their own priors were moved to decide better; of a row of which nothing is known the class
-    priors are all there is to say.
-    """
-    xp = namespace(block.x)
-    log_proba = [
-        log_softmax(network.log_density(block, *params) + own_prior)
-        for (network, *params), own_prior in zip(members, log_priors, strict=True)
-    ]
-    found = logsumexp(xp.stack(log_proba), axis=0) + log_prior_ratio
-    if block.missing is None:
-        return found
-    nothing = xp.sum(block.missing.observed, axis=1, keepdims=True) == 0  # (n, 1)
-    return xp.where(nothing, log_prior + xp.zeros_like(found), found)

@@ -59,7 +59,8 @@ from ..errors import KernelpoolError
 from ..lbfgs import maximize
 from ..rows import Block, Frame, Rows, one_blas_thread, with_missing
 from ..rows.sample import MOST_ROWS, Sample, content_key
-from .fit import ClassDensities, FittedSharedKernel, MixtureTraining, Settings, is_auto, log_joint
+from .fit import MixtureTraining, Settings, is_auto, log_joint
+from .fitted import ClassDensities, FittedSharedKernel
 from .network import Params, SharedKernel
 
 BETAS = tuple(np.exp(np.linspace(-9, 0.5, 20)).tolist())

@@ -11,15 +11,15 @@ from ..arrays import match_array, safe_log, to_numpy
 from ..base.monitor import FitMonitor, OnSweep
 from ..data.door import TrainingData
 from ..data.labels import check_columns, class_prior_for, given_array, label_name
-from ..data.scale import feature_name, feature_scale
+from ..data.scale import feature_name
 from ..em import Fit, Outcome, Squarem, Stop, best_of, em
 from ..errors import KernelpoolError
-from ..kernels import FAMILIES, Kernels, NaturalParams, family_for
+from ..kernels import FAMILIES, Kernels, family_for
 from ..penalties import Anchor, CategoryPrior, Conjugate, NoPenalty, Overlap, Penalty
-from ..rows import Block, Frame, Rows, as_rows, max_abs_value, one_blas_thread
+from ..rows import Rows, as_rows, max_abs_value, one_blas_thread
 from ..rows.sample import ClassSample, sample_rows
-from ..tables.columns import Columns
 from .by_class import split
+from .fitted import ClassDensities, FittedSharedKernel, frame_of
 from .learned_sharing import Learned, LearnedSharing, init_sharing
 from .network import Params, SharedKernel, sharing_table
 from .start import METHODS, Start, apportion, check_positive, opened, placed, uniform_mixing
@@ -148,153 +148,6 @@ class Settings:
             return replace(self, n_kernels=min(int(self.n_kernels), len(x)))
         most = [max(1, len(np.unique(x[codes == k], axis=0))) for k in range(n_classes)]
         return replace(self, n_kernels=[*map(min, self.n_kernels, most)])
-
-
-def frame_of(
-    name: str,
-    mean: np.ndarray,
-    variance: np.ndarray,
-    levels: tuple[int, ...] | None = None,
-    standardize: bool = False,
-) -> tuple[Frame, np.ndarray]:
-    """The frame that suits a family, and the variance of each feature in it (that of a constant
-    feature is one).
-
-    Families that are closed under scaling features one by one get a unit for each; the spherical
-    one a common unit, unless features are to be standardized. Codes of categories stay as they are.
-    """
-    numbers = np.array(levels or [0] * len(mean)) == 0
-    unit = np.ones(len(mean))
-    unit[numbers] = feature_scale(variance[numbers], FAMILIES[name].equivariant or standardize)
-    in_frame = np.where(numbers & (variance > 0), variance / unit**2, 1.0)
-    return Frame(np.where(numbers, mean, 0.0), unit), in_frame
-
-
-@dataclass(frozen=True)
-class ClassDensities:
-    """Class densities in the units of the data."""
-
-    covariance_type: str
-    """Of `covariances`: spherical kernels of standardized features are diagonal in the units of the
-    data.
-    """
-    means: np.ndarray
-    """(M, d)."""
-    covariances: np.ndarray
-    mixing: np.ndarray
-    """(M, K)."""
-    class_prior: np.ndarray
-    """(K,)."""
-    probabilities: np.ndarray | None
-    """Of categories, (M, W); None where there are none."""
-
-    def in_frame(
-        self, levels: tuple[int, ...], frame: Frame | None = None
-    ) -> tuple[Any, Kernels, Frame]:
-        """The family of the kernels, without a floor, the kernels in a frame, and that frame: the
-        one that suits the rows for which the mixture stands, if none is given.
-        """
-        kernel: Any = family_for(self.covariance_type, np.zeros(len(levels)), levels)
-        kernels = kernel.from_arrays(self.means, self.covariances, self.probabilities)
-        if frame is None:
-            share = self.mixing @ self.class_prior
-            origin = share / share.sum() @ self.means
-            numbers = np.array(levels) == 0
-            variance = np.ones(len(levels))
-            spread = kernel.variances(kernels) + (kernels.mean - origin[numbers]) ** 2
-            variance[numbers] = share / share.sum() @ spread
-            frame, _ = frame_of(self.covariance_type, origin, variance, levels)
-        return kernel, kernel.into(kernels, frame), frame
-
-    def imputed(
-        self,
-        x: np.ndarray,
-        levels: tuple[int, ...],
-        codes: np.ndarray | None = None,
-        drawn: tuple[np.ndarray, np.ndarray] | None = None,
-        n_jobs: int | None = None,
-    ) -> np.ndarray:
-        """Encoded rows (n, d) with their missing cells imputed: of classes `codes`, -1 for any; as
-        expected, or `drawn` by `pick` and `noise` (see `SharedKernel.impute`).
-        """
-        kernel, kernels, frame = self.in_frame(levels)
-        natural_params = kernel.natural_params(kernels, float(np.finfo(x.dtype).eps))
-        # the last column is for any class
-        log_share = safe_log(np.column_stack([self.mixing, self.mixing @ self.class_prior]))
-        rows = as_rows(x, np.arange(len(x)), n_jobs=n_jobs)
-        rows = rows.framed(frame, sum(natural_params.weight.shape))
-        codes = np.full(len(x), -1) if codes is None else codes
-        network = SharedKernel(kernel, np.ones_like(self.mixing))
-        found = rows.each(_impute, network, natural_params, log_share, codes, drawn)
-        return np.where(np.isnan(x), frame.outside(np.asarray(found)), x)
-
-
-def _impute(
-    block: Block,
-    network: SharedKernel,
-    natural_params: NaturalParams,
-    log_share: Any,
-    codes: Any,
-    drawn: Any,
-) -> Any:
-    """Rows whose `y` are their positions, imputed."""
-    at = block.y
-    pick, noise = (None, None) if drawn is None else (drawn[0][at], drawn[1][at, :])
-    return network.impute(block, natural_params, log_share[:, codes[at]], pick, noise)
-
-
-@dataclass(frozen=True)
-class FittedSharedKernel(ClassDensities):
-    """A fitted `SharedKernelClassifier`; see its attributes."""
-
-    columns: Columns
-    classes: np.ndarray
-    owners: np.ndarray
-    """Labels of classes, (M,)."""
-    sharing: np.ndarray
-    """The table under which it was trained, (M, K); a learned one as it came out."""
-    training_type: str
-    n_kernels: int
-    n_kernels_at_start: int
-    """Those that lost their rows are no longer among the means."""
-    sharing_degree: float = 1.0
-    kernel_prior: str | None = None
-    overlap: float = 0.0
-    objective: float | None = None
-    history: np.ndarray | None = None
-    n_iter: int | None = None
-    converged: bool | None = None
-    weight_seen: float | None = None
-    parents: np.ndarray | None = None
-    """The shared kernel that each was split from, (M,); None if nothing was split."""
-    selection: dict[str, np.ndarray] | None = None
-    discriminative: list[Any] | None = None
-    conditional_loss: float | None = None
-    class_shares: np.ndarray | None = None
-    validation_log_proba: np.ndarray | None = None
-    stream: Any = None
-
-    def as_start(self) -> Start:
-        """A start from here."""
-        names = "owners", "means", "covariances", "mixing", "probabilities"
-        return Start(**{name: getattr(self, name) for name in names})
-
-    @classmethod
-    def of(
-        cls, network: ClassDensities, columns: Columns, classes: np.ndarray, **fields: Any
-    ) -> "FittedSharedKernel":
-        """A network as a fitted record; `fields` are those that it does not have."""
-        n_kernels = len(network.means)
-        share = network.mixing * network.class_prior
-        fields = {
-            "owners": classes[np.argmax(share, axis=1)],
-            "sharing": np.ones_like(network.mixing),
-            "training_type": network.covariance_type,
-            "n_kernels_at_start": n_kernels,
-            **fields,
-        }
-        fields |= {"columns": columns, "classes": classes, "n_kernels": n_kernels}
-        return cls(**vars(network), **fields)
 
 
 Trained = tuple[FittedSharedKernel, Fit[Params], str | None]
@@ -702,6 +555,7 @@ class MixtureTraining:
             np.array(to_numpy(params.mixing)),
             np.array(to_numpy(params.class_prior)),
             None if self.data.levels is None else np.array(inside.probability),
+            self.data.columns.levels,
         )
 
     def _outside(self, inside: Kernels) -> tuple[np.ndarray, np.ndarray]:
@@ -760,8 +614,9 @@ def split_by_class(
         settings, empty_kernels="keep" if settings.empty_kernels == "keep" else "drop"
     )
     training = MixtureTraining(data, settings)
-    kernels = training.in_frame(shared.means, shared.covariances, shared.probabilities)
-    params = training.start(kernels, shared.mixing)
+    network = shared.network
+    kernels = training.in_frame(network.means, network.covariances, network.probabilities)
+    params = training.start(kernels, network.mixing)
     # a row, also where all rows weigh less than one
     least = min(1.0, data.row_weight)
     with one_blas_thread():

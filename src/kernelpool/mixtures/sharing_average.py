@@ -25,9 +25,10 @@ from ..inspection.describe import (
 from ..rows import Block, Rows
 from ..tables.columns import Columns
 from ..text import plural
-from .classifier import Member, SharedKernelClassifier, average_density
+from .classifier import SharedKernelClassifier
 from .description import gaussians_text, member_name, shared_pool, sharing_name
 from .fit import is_learned
+from .fitted import Member, average_density
 from .start import check_degree
 
 
@@ -192,14 +193,14 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
         self._fitted = FittedSharingAverage(
             first.columns,
             first.classes,
-            first.class_prior,
+            first.network.class_prior,
             members,
             n_iter=max(member.n_iter_ for member in members),
             converged=all(member.converged_ for member in members),
         )
 
     def _density(self, rows: Rows) -> RowFunction:
-        return average_density(self.estimators_, rows)
+        return average_density([member._fitted.network for member in self.estimators_], rows)
 
     def _posterior(self, rows: Rows) -> RowFunction:
         density = self._density(rows)

@@ -51,9 +51,11 @@ from ..data.scale import check_finite
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels, Moments
 from ..penalties import Conjugate, NoPenalty, Penalty
+from ..records import replaced
 from ..rows import ArrayRows, Frame, Rows, as_rows
 from ..tables.columns import Columns
-from .fit import ClassDensities, FittedSharedKernel, MixtureTraining, Settings, is_auto, is_learned
+from .fit import MixtureTraining, Settings, is_auto, is_learned
+from .fitted import ClassDensities, FittedSharedKernel
 from .network import Params, SharedKernel, Totals, sharing_table
 
 STEP_POWER = 0.7
@@ -316,7 +318,7 @@ class StreamNetwork:
         )
         arrays = kernels.mean, kernels.covariance, state.mixing, self.class_prior
         return FittedSharedKernel.of(
-            ClassDensities(settings.type_in_data_units, *arrays, probabilities=None),
+            ClassDensities(settings.type_in_data_units, *arrays, None, columns.levels),
             columns,
             classes,
             owners=classes[state.owners],
@@ -408,9 +410,9 @@ def begin(
         )
     training = MixtureTraining(data, replace(settings, max_iter=START_SWEEPS, empty_kernels="drop"))
     fitted, *_ = training.fitted(training.best())
-    weight = data.class_weight + data.unlabeled_weight * fitted.class_prior
-    fitted = replace(fitted, class_prior=weight / weight.sum())
-    kernels = training.in_frame(fitted.means, fitted.covariances)
+    weight = data.class_weight + data.unlabeled_weight * fitted.network.class_prior
+    fitted = replaced(fitted, "class_prior", weight / weight.sum())
+    kernels = training.in_frame(fitted.network.means, fitted.network.covariances)
     state = replace(
         resume(fitted, kernels, training.frame, data.weight, settings, half_life).state,
         variance=training.variance,
@@ -433,7 +435,7 @@ def resume(
     """A stream that goes on from a fitted network, whose kernels are given in the frame."""
     plain = FAMILIES[settings.covariance_type](np.zeros(kernels.mean.shape[1]))
     mean = np.asarray(kernels.mean)
-    mass = fitted.mixing * fitted.class_prior
+    mass = fitted.network.mixing * fitted.network.class_prior
     share = mass.sum(axis=1)
     spread = np.asarray(plain.variances(kernels)) + (mean - share @ mean) ** 2
     flat = np.asarray(plain.flat(kernels.covariance))
@@ -443,9 +445,9 @@ def resume(
         mass=mass,
         mean=mean,
         scatter=np.asarray(plain.pool_moments(share[:, None] * flat)),
-        mixing=fitted.mixing,
+        mixing=fitted.network.mixing,
         owners=np.searchsorted(fitted.classes, fitted.owners),
-        class_weight=seen * fitted.class_prior,
+        class_weight=seen * fitted.network.class_prior,
         level=np.full((2, mass.shape[1]), np.nan),
         seen=seen,
         objective=fitted.objective or 0.0,

@@ -104,7 +104,7 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         Mean and standard deviation by which columns are standardized.
     columns_ : Columns
         Names of the columns, and the categories of those that hold some.
-    imputer_ : ImputationMixture
+    imputer_ : ClassDensities
         The small mixture from which missing cells are drawn: predictions are means over
         imputations.
     class_share_ : ndarray of shape (n_classes,)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import Array, safe_log
 from ..base.classifier import DensityClassifier, RowFunction, Transform, log_softmax
 from ..complete.classifier import TabularClassifier
-from ..complete.imputation import ImputationMixture, imputation_mixture, imputations
+from ..complete.imputation import imputation_mixture, imputations
 from ..data.door import check_in_memory, encoded_rows, training_data
 from ..data.folds import folds_of
 from ..data.labels import class_codes, class_prior_for, is_matrix, labeled
@@ -32,6 +32,7 @@ from ..inspection.describe import (
     joined_pools,
 )
 from ..mixtures.classifier import SharedKernelClassifier
+from ..mixtures.fitted import ClassDensities
 from ..parzen.classifier import ParzenClassifier
 from ..rbf.classifier import RBFNetworkClassifier
 from ..rows import Block, Rows, with_missing
@@ -120,7 +121,7 @@ class FittedPool:
     networks: tuple[PoolNetwork, ...]
     views: dict[str, View]
     trials: dict[str, np.ndarray]
-    imputation: ImputationMixture | None
+    imputation: ClassDensities | None
     """The mixture from which missing cells are drawn; None where all networks take rows as they
     are.
     """
@@ -349,7 +350,7 @@ class PooledClassifier(DensityClassifier):
         )
         if imputes and density_shares:  # a mixture that was trained with labels
             densest = max(networks, key=lambda network: network.density_weight)
-            imputation = ImputationMixture.of(densest.estimator._fitted, columns.levels)
+            imputation = densest.estimator._fitted.network
         elif imputes and imputation is None:
             imputation = imputation_mixture(x, weight, columns, seed)
         members = [name for name in weights if weights[name] > 0]

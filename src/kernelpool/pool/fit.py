@@ -54,12 +54,13 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from ..arrays import safe_log
-from ..complete.imputation import ImputationMixture, imputations, imputed
+from ..complete.imputation import imputations, imputed
 from ..data.folds import cross_fit, row_keys, take_rows
 from ..data.scale import mean_and_variance
 from ..em import Stop, em
 from ..errors import without_column_warnings
 from ..lbfgs import maximize
+from ..mixtures.fitted import ClassDensities
 from ..tables.columns import Columns, indicators_of
 
 PRIOR_ROWS = 1.0
@@ -327,7 +328,7 @@ class PoolFit:
         Their classes and weights, and the fold in which each is held out; -1 for none.
     columns : Columns
         Of the rows.
-    imputation : ImputationMixture or None
+    imputation : ClassDensities or None
         From which missing cells are drawn; None where no candidate needs complete numbers.
     table : array or data frame
         The rows as they were passed to `fit`.
@@ -344,7 +345,7 @@ class PoolFit:
     weight: np.ndarray
     fold: np.ndarray
     columns: Columns
-    imputation: ImputationMixture | None = None
+    imputation: ClassDensities | None = None
     table: Any = None
     kind: str = "auto"
     seed: int = 0

@@ -14,7 +14,12 @@ WEIRD = [
     *(None, True, 0, -1, 2**31, -(2**63), 2**64, 10**400, -0.0, 0.5, 1e-320, 1e308),
     *("", "nan", "auto", "tied", "x" * 1000, "\ud800", "__import__('os').system('true')"),
     *([], [[]], [1, "a", None], {}, {"float": "nan"}, {"float": "inf"}, {"tuple": []}),
-    *({"dict": []}, {"dict": [[{"tuple": []}, 1]]}, {"array": "_fitted/means"}, {"eval": "1"}),
+    *(
+        {"dict": []},
+        {"dict": [[{"tuple": []}, 1]]},
+        {"array": "_fitted/network/means"},
+        {"eval": "1"},
+    ),
     *({"objects": [], "shape": [0], "text": True}, {"random_state": {"dict": []}}),
     *({"objects": [1, "a"], "shape": [2, 2**40], "text": False}, {"same": "__class__"}),
     *({"same": "estimator"}, {"record": "Frame", "fields": {}}, {"record": "os", "fields": {}}),

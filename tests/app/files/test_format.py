@@ -57,15 +57,15 @@ def test_a_reader_in_ten_lines_finds_the_model(path):
     assert header["feature_names"] is None
     assert header["model"]["parameters"]["covariance_type"] == "full"
     found = header["model"]["fitted"]["_fitted"]["fields"]
-    assert found["means"] == {"array": "_fitted/means"}
+    assert found["network"]["fields"]["means"] == {"array": "_fitted/network/means"}
     assert found["classes"]["objects"] == header["classes"] == model.classes_.tolist()
     density = np.zeros((len(X), 3))
-    for j, mean in enumerate(arrays["_fitted/means"]):
-        covariance = arrays["_fitted/covariances"][j]
+    for j, mean in enumerate(arrays["_fitted/network/means"]):
+        covariance = arrays["_fitted/network/covariances"][j]
         away = X - mean
         depth = (away @ np.linalg.inv(covariance) * away).sum(axis=1)
         height = np.exp(-0.5 * depth) / np.sqrt(np.linalg.det(2 * np.pi * covariance))
-        density += height[:, None] * arrays["_fitted/mixing"][j]
+        density += height[:, None] * arrays["_fitted/network/mixing"][j]
     np.testing.assert_allclose(np.log(density), model.log_density(X), rtol=1e-8)
 
 
@@ -137,7 +137,7 @@ def test_the_header_says_what_the_file_is(path):
     assert header["classes"] == ["no", "yes"]
     assert header["feature_names"] == list(frame.columns)
     assert header["summary"] == summary
-    assert header["arrays"]["_fitted/means"]["dtype"] == "float64"
+    assert header["arrays"]["_fitted/network/means"]["dtype"] == "float64"
 
 
 def test_a_newer_format_is_refused_politely(path):
@@ -181,7 +181,10 @@ CHANGES = {
     ),
     "a method": (lambda h, m, a: m["fitted"].update(fit_=1, fit=1), "an attribute 'fit'"),
     "an array too many": (lambda h, m, a: a.update(x=np.ones(3)), "'x' that the model does not"),
-    "an array too few": (lambda h, m, a: a.pop("_fitted/means"), "an array '_fitted/means'"),
+    "an array too few": (
+        lambda h, m, a: a.pop("_fitted/network/means"),
+        "an array '_fitted/network/means'",
+    ),
     "other classes": (lambda h, m, a: h.update(classes=["x"]), r"The header says classes is \['x'"),
     "other features": (lambda h, m, a: h.update(n_features=4), "The header says n_features is 4"),
     "a header with more": (
@@ -189,9 +192,9 @@ CHANGES = {
         "The header must be a JSON object of",
     ),
     "a list": (lambda h, m, a: h.update(summary=[1]), r"The header's summary is \[1\]"),
-    "NaN": (lambda h, m, a: put(a["_fitted/means"], np.nan), "holds NaN"),
+    "NaN": (lambda h, m, a: put(a["_fitted/network/means"], np.nan), "holds NaN"),
     "a square that overflows": (  # sqrt(1.8e308) / 1e4 = 1.3e150
-        lambda h, m, a: put(a["_fitted/means"], 1e151),
+        lambda h, m, a: put(a["_fitted/network/means"], 1e151),
         r"numbers beyond 1e\+150",
     ),
     "many features": (
