@@ -1,5 +1,7 @@
 """Imputations for networks of complete numbers, against integrals and sums over what is missing."""
 
+from dataclasses import replace
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -102,10 +104,10 @@ def test_only_rows_in_memory_are_taken():
             CLASSIFIERS[name].fit(x, y)
 
 
-def test_a_member_of_a_pool_fits_no_mixture_and_refuses_missing_cells():
+def test_columns_without_missing_cells_need_no_mixture():
     X, y = table(missing=0)
-    model = CompetitiveNeuronsClassifier(2, max_iter=3, tol=1.0)
-    model._imputes = False
+    columns = replace(Columns.learn(X), complete=True)
+    model = CompetitiveNeuronsClassifier(2, max_iter=3, tol=1.0, categorical_features=columns)
     model.fit(X, y)
     assert not hasattr(model, "imputer_")
     with pytest.raises(ValueError, match="Input X contains NaN"):

@@ -59,11 +59,6 @@ class TabularClassifier(ProbabilityClassifier):
 
     n_jobs: int | None = None
 
-    _imputes = True
-    """Whether a mixture for imputations is fitted. A pool, which imputes for all its members, sets
-    it to False on a member: rows with missing cells are then refused.
-    """
-
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
         """log P(C_k|x) of complete numbers (n, D), as `Columns.indicators` makes them, (n, K)."""
         raise NotImplementedError
@@ -85,7 +80,7 @@ class TabularClassifier(ProbabilityClassifier):
             reach = (data.reach * np.sqrt(data.variance))[wild]
             x = x.copy()
             x[:, wild] = np.clip(x[:, wild], data.mean[wild] - reach, data.mean[wild] + reach)
-        if self._imputes:
+        if not data.columns.complete:
             imputer = imputation_mixture(np.asarray(x, np.float64), rows.weight, data.columns)
         shared = {
             "columns": data.columns,
@@ -118,7 +113,8 @@ class TabularClassifier(ProbabilityClassifier):
     def _check_imputes(self, x: np.ndarray, imputer: ClassDensities | None) -> None:
         if imputer is None and np.isnan(x).any():
             raise ValueError(
-                f"Input X contains NaN; this {type(self).__name__} was told that there is none."
+                f"Input X contains NaN; this {type(self).__name__} was fitted to columns without "
+                f"missing cells."
             )
 
     # -- answers -----------------------------------------------------------------------------------

@@ -168,10 +168,12 @@ class MultiEdit(Estimator):
         rng = check_random_state(self.random_state)
         classifier = self._classifier(x, codes, rng)
 
+        numbers = Columns.numbers(x.shape[1], complete=True)
+
         def predict(train: np.ndarray, test: np.ndarray) -> np.ndarray:
             model = clone(classifier)
             if isinstance(model, TabularClassifier):
-                model._imputes = False  # no cell is missing
+                model.set_params(categorical_features=numbers)
             return np.asarray(model.fit(x[train], codes[train]).predict(x[test]))
 
         rounds = {"n_splits": self.n_splits, "n_iter_no_change": self.n_iter_no_change}

@@ -54,6 +54,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from ..arrays import safe_log
+from ..complete.classifier import TabularClassifier
 from ..complete.imputation import imputations, imputed
 from ..data.folds import cross_fit, row_keys, take_rows
 from ..data.scale import mean_and_variance
@@ -559,8 +560,9 @@ class PoolFit:
         """
         rows, codes, weight = train[:3]
         model = clone(candidate.estimator)
-        if candidate.view in VIEWS:
-            model._imputes = False  # the pool imputes for all its members
+        if candidate.view in VIEWS and isinstance(model, TabularClassifier):
+            # the pool imputes for all its members
+            model.set_params(categorical_features=Columns.numbers(rows.shape[1], complete=True))
         if model.get_params(deep=False).get("random_state", 0) is None:
             model.set_params(random_state=self.seed)
         given = dict(zip(("X_val", "y_val", "sample_weight_val"), validation, strict=False))

@@ -82,6 +82,9 @@ class Columns:
         Whether rows come as codes: `encode` then takes float64 arrays as they are.
     ranges : tuple of (ndarray or None)
         Of each column of such a frame that holds whole numbers alone, the lowest and the highest.
+    complete : bool
+        Whether no cell is ever missing, in training or in prediction: nothing is then prepared for
+        imputations.
     """
 
     categories: tuple[np.ndarray | None, ...]
@@ -90,6 +93,7 @@ class Columns:
     types: tuple[str, ...] = ()
     coded: bool = False
     ranges: tuple[np.ndarray | None, ...] = ()
+    complete: bool = False
 
     def __post_init__(self) -> None:
         if self.frame not in (None, "pandas", "polars", "pyarrow"):
@@ -98,9 +102,9 @@ class Columns:
             raise ValueError("Columns of codes have no names.")
 
     @classmethod
-    def numbers(cls, n_columns: int) -> "Columns":
+    def numbers(cls, n_columns: int, complete: bool = False) -> "Columns":
         """Columns of numbers without names."""
-        return cls((None,) * n_columns)
+        return cls((None,) * n_columns, complete=complete)
 
     @classmethod
     def learn(cls, X: Any, categorical_features: Any = "from_dtype") -> "Columns":

@@ -63,7 +63,7 @@ def _records() -> dict[str, type]:
 
 RECORDS = _records()
 
-NOT_SAVED = {"_imputes", "held_out_log_density_", "held_out_proba_", "validation_log_proba_"}
+NOT_SAVED = {"held_out_log_density_", "held_out_proba_", "validation_log_proba_"}
 """Attributes, and fields of records without the underscore, that are not saved: values for every
 training row.
 """
