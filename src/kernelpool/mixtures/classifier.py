@@ -578,11 +578,10 @@ class SharedKernelClassifier(  # type: ignore[misc]
         Statistics are averaged over mini-batches with steps :math:`\gamma_t = (1 +
         N_t/n_t)^{-0.7}`, with :math:`N_t` the weight of the rows before and :math:`n_t` that of the
         mini-batch, or larger ones where `half_life` asks for it. The first call makes its start
-        from its own rows: give it some hundreds a kernel. Kernels are added where rows of a class
-        come that are outliers of its density, up to twice as many as at first, and dropped when
-        they have lost their rows. A network that was fitted by `fit` is continued. Conditional
-        training needs all rows: whatever `training` says, a stream is learned by EM, and the
-        densities decide.
+        from its own rows: give it some hundreds a kernel. Their number stays: where a stream
+        brings rows unlike any before, fit again. A network that was fitted by `fit` is continued.
+        Conditional training needs all rows: whatever `training` says, a stream is learned by EM,
+        and the densities decide.
 
         Parameters
         ----------
@@ -625,16 +624,16 @@ class SharedKernelClassifier(  # type: ignore[misc]
         if self.class_prior is not None:
             prior = class_prior_for(self.class_prior, labels, np.full(len(labels), 1 / len(labels)))
             settings = replace(settings, class_prior=prior)
-        rows, probes, weight, columns = mini_batch(
+        rows, weight, columns = mini_batch(
             self, X, y, sample_weight, labels, self.unlabeled, self.n_jobs
         )
         with one_blas_thread(), named_features(columns):
             if not begun:
-                stream = begin(surveyed(rows, labels), settings, half_life, probes)
+                stream = begin(surveyed(rows, labels), settings, half_life)
             else:
                 stream = self._stream_network(settings, half_life, weight)
                 if weight > 0:
-                    stream = stream.holding(surveyed(rows, labels)).step(rows, probes)
+                    stream = stream.holding(surveyed(rows, labels)).step(rows)
         self._fitted = stream.fitted(labels, columns)
         return self
 

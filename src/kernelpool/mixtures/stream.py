@@ -21,10 +21,8 @@ in the formula      here              meaning
 :math:`h`           ``half_life``     rows after which half of what was seen is forgotten; none for a stream at rest
 ==================  ================  ==============================================================================
 
-Kernels come and go. One whose share has fallen below a hundredth of an average kernel's is dropped.
-Where rows of a class come that its density does not know, a kernel is born at their mean: they are
-looked for among a few rows of every mini-batch, and count as not known below the running mean of
-log p(x|C) less five deviations.
+The kernels are those of the start. One that has lost its rows keeps its place; rows unlike any
+before need a new `fit`.
 
 Deviations from the print: the statistics of a kernel are kept as mass, mean and scatter about that
 mean, which lose nothing where a kernel lies far from the origin for its width; the M-step is the
@@ -37,7 +35,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..arrays import column_like, is_foreign_array, is_lazy, is_source, match_array, to_numpy
+from ..arrays import column_like, is_foreign_array, is_lazy, is_source, match_array
 from ..data.door import TrainingData, complete_numbers
 from ..data.labels import (
     class_codes,
@@ -52,30 +50,15 @@ from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels, Moments
 from ..penalties import Conjugate, NoPenalty, Penalty
 from ..records import replaced
-from ..rows import ArrayRows, Frame, Rows, as_rows
+from ..rows import Frame, Rows, as_rows
 from ..tables.columns import Columns
 from .fit import MixtureTraining, Settings, is_auto, is_learned
 from .fitted import ClassDensities, FittedSharedKernel
-from .network import Params, SharedKernel, Totals, sharing_table
+from .network import VANISHED, Params, SharedKernel, Totals, sharing_table
 
 STEP_POWER = 0.7
 START_SWEEPS = 10
 """Sweeps of batch EM over the first mini-batch."""
-
-DEAD = 0.01
-"""A kernel with less than this part of an average kernel's mass is dropped."""
-
-N_PROBES = 500
-"""Rows of a mini-batch among which those that no density knows are looked for."""
-
-FAR = 5.0
-"""Deviations of log p(x|C) below its mean from which on a row is not known."""
-
-FEWEST_NEW, NEW_SHARE = 5, 0.02
-"""So many rows, and such a part of those of their class, make a kernel."""
-
-MOST = 2
-"""Kernels that a stream may come to, for each one it began with."""
 
 
 @dataclass(frozen=True)
@@ -97,14 +80,11 @@ class StreamState:
     """Class codes, (M,)."""
     class_weight: np.ndarray
     """Of the labeled rows that are remembered, (K,)."""
-    level: np.ndarray
-    """Mean and variance of log p(x|C) among rows of each class, (2, K); NaN before any."""
     seen: float
     """Weight of all rows."""
     objective: float
     """Log-likelihood a row of rows that were not yet learned from, as steps go."""
     n_steps: int
-    most_kernels: int
 
 
 def check_settings(settings: Settings) -> None:
@@ -122,9 +102,6 @@ def check_settings(settings: Settings) -> None:
 
 
 # -- the network of a state ------------------------------------------------------------------------
-
-Birth = tuple[np.ndarray, int, float]
-"""Of a kernel: its center, its class and its share of the rows."""
 
 
 class StreamNetwork:
@@ -182,8 +159,8 @@ class StreamNetwork:
         frame = replace(frame, reach=farthest / frame.unit)
         return self._of(replace(self.state, frame=frame))
 
-    def step(self, rows: Rows, probes: ArrayRows) -> "StreamNetwork":
-        """What a mini-batch makes of it; `probes` are some of its rows."""
+    def step(self, rows: Rows) -> "StreamNetwork":
+        """The network after one more mini-batch."""
         e_step_params = self.network.e_step_params(self.params, rows.eps)
         totals: Totals = match_array(
             self.network.totals(self.framed(rows), e_step_params), like=np.zeros(0)
@@ -197,18 +174,16 @@ class StreamNetwork:
         log_likelihood = float(totals.log_likelihood) / n - self.state.frame.log_volume
         keep = 1.0 if self.half_life is None else 2 ** (-n / self.half_life)
         labeled = np.asarray(totals.moments.mass[:, :-1].sum(axis=0))
-        level, born = self._probed(probes, step)
         state = replace(
             stepped,
             frame=replace(self.state.frame, reach=None),
-            level=level,
             mixing=_mixing(stepped.mass, stepped.mixing),
             class_weight=keep * self.state.class_weight + labeled,
             seen=self.state.seen + n,
             objective=(1 - step) * self.state.objective + step * log_likelihood,
             n_steps=self.state.n_steps + 1,
         )
-        return self._of(state)._turned_over(born)
+        return self._of(state)
 
     def _averaged(
         self, totals: Totals, mass: np.ndarray, natural_params: Any, step: float
@@ -221,90 +196,29 @@ class StreamNetwork:
         of_kernel = mass.sum(axis=1)
         state = self.state
         kernel = self.kernel
-        some = of_kernel > 1e-12 * n
-        shift = np.where(some[:, None], moments.first / np.where(some, of_kernel, 1)[:, None], 0.0)
+        has_rows = of_kernel > VANISHED * n
+        divisor = np.where(has_rows, of_kernel, 1)[:, None]
+        shift = np.where(has_rows[:, None], moments.first / divisor, 0.0)
         scatter = np.asarray(moments.second - kernel.squares(of_kernel, shift)) / n
         origin = np.asarray(kernel.moment_origin(natural_params))
-        mean = np.where(some[:, None], origin + shift, natural_params.kernels.mean)
-        before = (1 - step) * state.mass.sum(axis=1)
+        mean = np.where(has_rows[:, None], origin + shift, natural_params.kernels.mean)
+        share = state.mass.sum(axis=1)
+        # a kernel without rows keeps a trace, and with it its place
+        keep = np.maximum(1 - step, np.minimum(VANISHED / np.maximum(share, VANISHED), 1))
+        before = keep * share
         now = step * of_kernel / n
         both = np.maximum(before + now, 1e-300)
-        away = mean - state.mean
-        between = kernel.squares(before * now / both, away)
+        move = mean - state.mean
+        between = kernel.squares(before * now / both, move)
+        is_pooled = len(state.scatter) < len(keep)
         return replace(
             state,
-            mass=(1 - step) * state.mass + step * mass / n,
-            mean=state.mean + (now / both)[:, None] * away,
-            scatter=(1 - step) * state.scatter + step * scatter + between,
+            mass=keep[:, None] * state.mass + step * mass / n,
+            mean=state.mean + (now / both)[:, None] * move,
+            scatter=(1 - step if is_pooled else keep[:, None]) * state.scatter
+            + step * scatter
+            + between,
         )
-
-    # -- kernels that come and go ------------------------------------------------------------------
-
-    def _turned_over(self, born: list[Birth]) -> "StreamNetwork":
-        """With new kernels, of the mean shape of all, and without those that have lost their rows;
-        a class keeps its largest.
-        """
-        state = self.state
-        kernel = self.kernel
-        n_kernels = len(self.state.mean)
-        mass = state.mass
-        mean = state.mean
-        scatter = state.scatter
-        mixing = state.mixing
-        owners = state.owners
-        is_pooled = len(kernel.pool_moments(np.ones((2, 1)))) == 1
-        if born:
-            centers, codes, shares = map(np.array, zip(*born, strict=True))
-            at = np.append(np.arange(n_kernels), np.zeros_like(codes))
-            to = dict(enumerate(centers, n_kernels))
-            moved = kernel.move(kernel.take(self.params.kernels, at), to)
-            new_mass = shares[:, None] * np.eye(mass.shape[1])[codes]
-            flat = np.asarray(kernel.flat(moved.covariance))[-len(born) :]
-            new = np.asarray(kernel.pool_moments(shares[:, None] * flat))
-            scatter = scatter + new if is_pooled else np.append(scatter, new, axis=0)
-            mean = np.append(mean, centers, axis=0)
-            owners = np.append(owners, codes)
-            mass = np.append(mass, new_mass, axis=0)
-            mixing = _mixing(mass, np.append(mixing, 0 * new_mass, axis=0))
-        share = mass.sum(axis=1)
-        alive = share >= DEAD * share.mean()
-        alive[mixing.argmax(axis=0)] = True
-        if alive.all() and not born:
-            return self
-        kept = {
-            "mass": mass[alive],
-            "mean": mean[alive],
-            "owners": owners[alive],
-            "mixing": mixing[alive] / mixing[alive].sum(axis=0),
-            "scatter": scatter * (share[alive].sum() / share.sum())
-            if is_pooled
-            else scatter[alive],
-        }
-        return self._of(replace(state, **kept))
-
-    def _probed(self, probes: ArrayRows, step: float) -> tuple[np.ndarray, list[Birth]]:
-        """The level of the rows of each class now, and the kernels to add."""
-        framed = self.framed(probes)
-        codes = np.asarray(probes.y)
-        natural_params = self.kernel.natural_params(self.params.kernels, probes.eps)
-        log_density = np.asarray(
-            framed.each(self.network.log_density, natural_params, self.state.mixing)
-        )
-        level = self.state.level.copy()
-        born: list[Birth] = []
-        for k in np.unique(codes[codes >= 0]):
-            mine = codes == k
-            score, (mean, variance) = log_density[mine, k], level[:, k]
-            new = score < mean - FAR * np.sqrt(variance)  # none is before there is a level
-            room = self.state.most_kernels - len(self.state.mean) - len(born)
-            if new.sum() >= max(FEWEST_NEW, NEW_SHARE * len(score)) and room > 0:
-                center = np.asarray(self.state.frame.inside(probes.x[mine][new]).mean(axis=0))
-                born.append((center, int(k), step * new.sum() / len(codes)))
-            elif not new.all():  # the level is that of rows that are known
-                weight = max(step, 0.05)
-                now = np.array([score[~new].mean(), score[~new].var()])
-                level[:, k] = now if np.isnan(mean) else (1 - weight) * level[:, k] + weight * now
-        return level, born
 
     # -- what has been learned ---------------------------------------------------------------------
 
@@ -373,8 +287,8 @@ def mini_batch(
     classes: np.ndarray,
     unlabeled: Any,
     n_jobs: int | None,
-) -> tuple[Rows, ArrayRows, float, Columns]:
-    """Rows of one call to `partial_fit`, some of them in NumPy, their weight and columns."""
+) -> tuple[Rows, float, Columns]:
+    """Rows of one call to `partial_fit`, their weight and columns."""
     if is_lazy(X) or is_source(X, y):
         raise KernelpoolError(
             f"partial_fit takes a mini-batch that is in memory; got {type(X).__name__}. Call it "
@@ -389,18 +303,14 @@ def mini_batch(
     )
     if is_foreign_array(X):
         check_finite(rows)
-    every = max(1, X.shape[0] // N_PROBES)
-    probes = ArrayRows(np.asarray(to_numpy(X[::every, ...]), np.float64), codes[::every], n_jobs=1)
     total = float(len(codes) if weight is None else weight.sum())
-    return rows, probes, total, columns
+    return rows, total, columns
 
 
 # -- the beginning ---------------------------------------------------------------------------------
 
 
-def begin(
-    data: TrainingData, settings: Settings, half_life: float | None, probes: ArrayRows
-) -> StreamNetwork:
+def begin(data: TrainingData, settings: Settings, half_life: float | None) -> StreamNetwork:
     """A stream from its first mini-batch: a few sweeps of batch EM over it."""
     if not data.class_weight.all() and (settings.sharing == 0 or not data.class_weight.any()):
         raise KernelpoolError(
@@ -418,10 +328,8 @@ def begin(
         variance=training.variance,
         class_weight=data.class_weight,
         n_steps=1,
-        most_kernels=MOST * len(training.owners),
     )
-    level, _ = StreamNetwork(state, settings, half_life)._probed(probes, 1.0)
-    return StreamNetwork(replace(state, level=level), settings, half_life)
+    return StreamNetwork(state, settings, half_life)
 
 
 def resume(
@@ -448,10 +356,8 @@ def resume(
         mixing=fitted.network.mixing,
         owners=np.searchsorted(fitted.classes, fitted.owners),
         class_weight=seen * fitted.network.class_prior,
-        level=np.full((2, mass.shape[1]), np.nan),
         seen=seen,
         objective=fitted.objective or 0.0,
         n_steps=0,
-        most_kernels=MOST * len(mean),
     )
     return StreamNetwork(state, settings, half_life)
