@@ -7,8 +7,6 @@ from sklearn.linear_model import LogisticRegression
 from kernelpool import RBFNetworkClassifier
 from kernelpool.datasets import make_ripley
 from kernelpool.errors import KernelpoolError
-from kernelpool.rbf import fit as rbf
-from kernelpool.rbf.fit import fit_rbf
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +52,7 @@ def test_attributes_are_the_network(three, rows, settings):
         assert network.mixing_.sum() == pytest.approx(1)
 
 
-def test_the_readout_is_logistic_regression_with_that_ridge(three, monkeypatch):
-    monkeypatch.setattr(rbf, "MAX_STEPS", 5000)
-    monkeypatch.setattr(rbf, "TOLERANCE", 1e-13)
+def test_the_readout_is_logistic_regression_with_that_ridge(three):
     X, y = three
     network = RBFNetworkClassifier(20, ridge=2.0, random_state=0).fit(X, y)
     inputs = columns(network, X)[:, :-1]
@@ -82,12 +78,11 @@ def test_validation_rows_do_not_select_their_own_predictions():
     selected = []
     held_out = []
     for seed in range(30):
-        train, other = (
-            (rng.normal(size=(n, 4)), rng.integers(0, 2, n), np.ones(n)) for n in (60, 40)
-        )
-        network = fit_rbf(train, 2, n_kernels=30, seed=seed, validation=other)
-        selected.append(network.loss)
-        held_out.append(-network.validation_log_proba[np.arange(40), other[1]].mean())
+        X, X_val = (rng.normal(size=(n, 4)) for n in (60, 40))
+        y, y_val = (rng.integers(0, 2, n) for n in (60, 40))
+        network = RBFNetworkClassifier(30, random_state=seed).fit(X, y, X_val=X_val, y_val=y_val)
+        selected.append(network.loss_)
+        held_out.append(-network.validation_log_proba_[np.arange(40), y_val].mean())
     assert np.mean(selected) < np.mean(held_out) - 0.002
     assert np.mean(held_out) > np.log(2) - 2 * np.std(held_out) / np.sqrt(30)
 

@@ -165,7 +165,11 @@ class TabularClassifier(ProbabilityClassifier):
 
 
 class KernelNetworkClassifier(TabularClassifier):
-    """A hidden layer of kernels, `_fitted.activations`, and an output layer on them."""
+    """A hidden layer of kernels, `_network_activations`, and an output layer on them."""
+
+    def _network_activations(self, z: np.ndarray) -> np.ndarray:
+        """Outputs of the kernels for complete numbers (n, D), (n, M)."""
+        return np.asarray(self._fitted.activations(z))
 
     def activations(self, X: Any) -> np.ndarray:
         """Outputs of the kernels: the columns that `readout_` weights.
@@ -181,7 +185,7 @@ class KernelNetworkClassifier(TabularClassifier):
             Heights of Gaussian kernels, between 0 and 1; of EM-Log p(x|j) /
             exp(activation_log_scale_), or P(j|x) where `activation` is "normalized".
         """
-        return self._averaged(self._encoded(X), self._fitted.activations)
+        return self._averaged(self._encoded(X), self._network_activations)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of the second of two classes, or log-probabilities of more.

@@ -5,7 +5,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import log_softmax
 from sklearn.base import _fit_context, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -16,13 +15,19 @@ from ..complete.classifier import FittedTabular, KernelNetworkClassifier
 from ..data.labels import given_weights, labeled
 from ..errors import KernelpoolError
 from ..inspection.describe import Description, Pool, classes_text, features_text
+from ..records import nested, saved
 from ..text import plural
-from .fit import RBFNetwork, fit_rbf
+from .fit import RBFSettings, fit_rbf
+from .network import RBFNetwork
 
 
+@saved
 @dataclass(frozen=True, kw_only=True)
-class FittedRBF(RBFNetwork, FittedTabular):
+class FittedRBF(FittedTabular):
     """The fitted state of an `RBFNetworkClassifier`."""
+
+    network: RBFNetwork = nested()
+    """Its fields are attributes of the estimator."""
 
 
 class RBFNetworkClassifier(KernelNetworkClassifier):
@@ -195,22 +200,16 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
             z, codes = self._validation_data(X_val, y_val, shared)
             validation = z, codes, given_weights(z, sample_weight_val)
         name = type(self).__name__
+        seed = check_random_state(self.random_state).randint(2**31)
         network = fit_rbf(
             labeled(data.rows),
+            self._settings(RBFSettings, seed=seed),
             len(data.classes),
-            n_kernels=self.n_kernels,
-            init=self.init,
-            width=self.width,
-            ridge=self.ridge,
-            max_features=self.max_features,
-            metric=self.metric is not None,
-            standardize=self.standardize,
             n_numbers=sum(not n for n in shared["columns"].levels),
-            seed=check_random_state(self.random_state).randint(2**31),
             validation=validation,
             on_setting=lambda n, loss: print_sweep(self.verbose, name, n, -loss, float("nan")),
         )
-        self._fitted = FittedRBF(**shared, **vars(network))
+        self._fitted = FittedRBF(**shared, network=network)
         return self
 
     def narrowed(self) -> Self:
@@ -228,24 +227,28 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
         return copy.set_params(width=self.width_)  # type: ignore[no-any-return]
 
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
-        return np.asarray(log_softmax(self._fitted.scores(z), axis=1))
+        return np.asarray(self._fitted.network.log_proba(z))
+
+    def _network_activations(self, z: np.ndarray) -> np.ndarray:
+        return np.asarray(self._fitted.network.activations(z))
 
     def _describe(self) -> Description:
-        share = self.mixing_
-        d = len(self.scale_)
-        back = np.diag(self.scale_)
-        if self._fitted.metric is not None:
-            back = back @ np.linalg.inv(self._fitted.metric)
-        variance = np.broadcast_to(self.width_**2 * (back**2).sum(axis=1), (len(share), d))
+        network = self._fitted.network
+        inverse = np.diag(network.scale)
+        if network.metric is not None:
+            inverse = inverse @ np.linalg.inv(network.metric)
+        variance = network.width**2 * (inverse**2).sum(axis=1)
         # with categories the kernels are in the space of the indicators
-        shapes = {"mean": self.means_, "variance": variance}
-        shapes = {} if any(self.columns_.levels) else shapes
-        few = self._fitted.kernel_features is not None
+        shapes = {}
+        if not any(self.columns_.levels):
+            variance = np.broadcast_to(variance, network.means.shape)
+            shapes = {"mean": network.means, "variance": variance}
+        few = network.kernel_features is not None
         of_few = f", each of at most {self.max_features} of them," if few else ""
         return Description(
-            f"A radial basis function network: {plural(len(share), 'Gaussian kernel')} of one "
+            f"A radial basis function network: {plural(len(network.means), 'Gaussian kernel')} of one "
             f"width in {features_text(self)}{of_few} and a logistic output layer for "
             f"{classes_text(self)} on them and on the features; width and ridge are the best of "
-            f"{plural(len(self.losses_), 'setting')}.",
-            Pool(share / share.sum(), **shapes),
+            f"{plural(len(network.losses), 'setting')}.",
+            Pool(network.mixing / network.mixing.sum(), **shapes),
         )

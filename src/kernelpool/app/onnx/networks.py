@@ -456,7 +456,7 @@ def _from_votes(log_votes: Tensor, alone: np.ndarray, together: np.ndarray) -> A
 
 def rbf_classifier(x: Tensor, model: Any) -> Answers:
     """Answers of an RBFNetworkClassifier."""
-    fitted = model._fitted
+    fitted = model._fitted.network
     readout = model.readout_
     n_kernels = len(model.means_)
     unit = model.scale_ * model.width_

@@ -1,0 +1,80 @@
+r"""The RBF network: its fitted record and its forward pass.
+
+.. math::
+
+    P(C_k \mid x) \propto \exp\Big(b_k + \sum_j v_{jk}\, h_j(x) + \sum_i u_{ik}\, z_i\Big), \qquad
+    h_j(x) = \exp\Big(-\frac{1}{2 \sigma^2} \sum_{i \in S_j} (A z - A \zeta_j)_i^2\Big)
+
+with :math:`z = (x - m) / s` and :math:`\zeta_j = (\mu_j - m) / s`; the symbols are those of
+`kernelpool.rbf`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import log_softmax
+
+from ..arrays import squared_distances
+from ..records import saved, unsaved
+
+
+@saved
+@dataclass(frozen=True, kw_only=True)
+class RBFNetwork:
+    """A fitted network of complete numbers."""
+
+    location: np.ndarray
+    """m, (d,)."""
+    scale: np.ndarray
+    """s, (d,)."""
+    metric: np.ndarray | None
+    """A, (d, d); None for the identity."""
+    means: np.ndarray
+    """Centers in the units of x, (M, d)."""
+    mixing: np.ndarray
+    """Fraction of the rows that are nearest to each center, (M,)."""
+    kernel_features: np.ndarray | None
+    """Whether each kernel depends on each feature, (M, d); None if on all."""
+    width: float
+    readout: np.ndarray
+    """v, u and b, (M + d + 1, o): log-odds of the second of two classes, o = 1, else o = K."""
+    ridge: float
+    loss: float
+    """Log-loss per row on held-out rows at the selected setting."""
+    losses: np.ndarray
+    """Width, ridge and held-out loss of every setting that was tried, (S, 3)."""
+    validation_log_proba: np.ndarray | None = unsaved()
+    """Of the validation rows, each by the setting that the other rows select, (n, K)."""
+
+    def activations(self, x: np.ndarray) -> np.ndarray:
+        """h_j(x), (n, M)."""
+        z, center = ((a - self.location) / self.scale for a in (x, self.means))
+        if self.metric is not None:
+            z = z @ self.metric.T
+            center = center @ self.metric.T
+        squared = distances_along(z, center, self.kernel_features)
+        return np.asarray(np.exp(squared * (-0.5 / self.width**2)))
+
+    def log_proba(self, x: np.ndarray) -> np.ndarray:
+        """log P(C_k|x), (n, K)."""
+        n_kernels = len(self.means)
+        kernels = self.activations(x) @ self.readout[:n_kernels]
+        linear = (x - self.location) / self.scale @ self.readout[n_kernels:-1]
+        scores = kernels + linear + self.readout[-1]
+        if scores.shape[1] == 1:
+            scores = np.hstack([np.zeros_like(scores), scores])
+        return np.asarray(log_softmax(scores, axis=1))
+
+
+def distances_along(
+    x: np.ndarray, center: np.ndarray, features: np.ndarray | None = None
+) -> np.ndarray:
+    """Squared distances along the features of each kernel, (n, M)."""
+    if features is None:
+        return np.asarray(np.maximum(squared_distances(x, center), 0))
+    one = features.astype(center.dtype)
+    # a kernel depends on a few of the features: a sparse product is several times faster
+    weight = csr_array(np.hstack([one, -2 * center * one]))  # (M, 2 d)
+    squared = (weight @ np.vstack([(x * x).T, x.T])).T + (center * center * one).sum(axis=1)
+    return np.asarray(np.maximum(squared, 0))
