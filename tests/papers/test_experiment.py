@@ -1,4 +1,4 @@
-from papers.experiment import FinishedUnits, fingerprint
+from papers.experiment import FinishedUnits
 
 RECORDS = [{"method": "a", "error": 1.25}]
 
@@ -17,8 +17,3 @@ def test_finished_units_are_found_again(tmp_path):
     assert FinishedUnits(path).records("a/3", "print") == RECORDS
     assert FinishedUnits(path, resume=False).records("a/1", "print") is None
     assert FinishedUnits(path).records("a/1", "print") is None
-
-
-def test_fingerprints():
-    assert fingerprint({"a": 1, "b": (2, 3)}) == fingerprint({"b": [2, 3], "a": 1})
-    assert fingerprint({"a": 1}) != fingerprint({"a": 2})

@@ -29,25 +29,6 @@ def pima(folder):
     return X, y
 
 
-def test_bunch(pima):
-    bunch = datasets.load_pima()
-    assert bunch.data.dtype == np.float64
-    assert bunch.target.dtype.kind == "i"
-    assert bunch.feature_names == [
-        "pregnant",
-        "glucose",
-        "pressure",
-        "triceps",
-        "insulin",
-        "mass",
-        "pedigree",
-        "age",
-    ]
-    assert bunch.target_names.tolist() == ["negative", "positive"]
-    assert bunch.DESCR.startswith("Pima: ")
-    assert bunch.frame is None
-
-
 def test_pima_missing_values(pima):
     X, _ = pima
     data = datasets.load_pima(missing="nan").data

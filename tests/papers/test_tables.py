@@ -9,7 +9,6 @@ from sklearn.svm import SVC
 from papers import (
     comparison,
     competitive_neurons,
-    em_log,
     minimal_kernel_networks,
     regularized_prbf,
     shared_kernels,
@@ -120,23 +119,6 @@ def test_satimage_keeps_its_own_scale():
     assert (
         fold.X.var(axis=0).max() > 3 * within
     )  # unit variance within classes, far more between them
-
-
-def test_repeats_differ_and_are_the_same_again():
-    first, second = (next(folds("wdbc", repeat)) for repeat in (0, 1))
-    assert not np.array_equal(first.y_test, second.y_test) or not np.array_equal(first.X, second.X)
-    assert np.array_equal(first.X, next(folds("wdbc", 0)).X)
-    assert first.seed != second.seed
-    assert not np.array_equal(load("clouds", 0)[0], load("clouds", 1)[0])
-
-
-@pytest.mark.parametrize(
-    "module", [shared_kernels, regularized_prbf, competitive_neurons, em_log, comparison]
-)
-def test_a_quick_run_is_a_part_of_the_full_one(module):
-    full = {unit.key for unit in module.units()}
-    assert len(full) == len(module.units())
-    assert {unit.key for unit in module.units(quick=True)} < full
 
 
 def test_a_mixture_of_one_margin_classifier_is_a_support_vector_machine():
