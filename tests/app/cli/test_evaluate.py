@@ -60,14 +60,6 @@ def test_evaluate_is_what_others_compute(run, model, new):
     assert "Not certified" in ran.out
 
 
-def test_evaluate_for_people(run, model, new):
-    out = run("evaluate", model, new, "--reject").out
-    for text in ("Error:", "66.7 % by always predicting 'blue'", "Log-loss:", "Calibration:"):
-        assert text in out
-    for text in ("Certified:", "Confusion", "Decisions:", "green"):
-        assert text in out
-
-
 def test_rare_classes_are_ranked(run, model, monkeypatch):
     rows = [row for row in ROWS if row[2] != "red"] + [row for row in ROWS if row[2] == "red"][:9]
     new = write_csv("few.csv", NAMES, rows)

@@ -113,20 +113,6 @@ def test_what_the_estimator_refuses_or_warns_of(run, data):
     assert "max_iter" in ran.json["warnings"][0]
 
 
-def test_categories_and_missing_cells_are_named(run):
-    rows = [
-        ["" if i < 5 else a, b, ("x", "y", "")[i // 3 % 3], c]
-        for i, (a, b, c) in enumerate(colors(60))
-    ]
-    write_csv("d.csv", ["a", "b", "w", "color"], rows)
-    ran = run(*FIT, *QUICK)
-    assert "Numbers: 'a', 'b'" in ran.err
-    assert "Categories: 'w' (2)" in ran.err
-    assert "23 missing cells: 'w' 18, 'a' 5." in ran.err
-    found = run("predict", "d.safetensors", "d.csv", "-o", "out.csv", "--json").json
-    assert (found["n_rows"], found["rows_with_missing_cells"]) == (60, 23)
-
-
 def test_of_a_large_file_rows_are_drawn_and_the_command_says_so(run, data, monkeypatch):
     monkeypatch.setattr(command, "IN_MEMORY", Path(data).stat().st_size / 2)
     ran = run(*FIT, *QUICK)
@@ -145,18 +131,6 @@ def test_columns_of_numbers_as_categories_and_rows_without_a_class(run):
     assert run("info", "d.safetensors", "--json").json["features"]["zip"] == "category"
     found = run("evaluate", "d.safetensors", "d.csv", "--json").json
     assert (found["n_rows"], found["unlabeled"]) == (81, 9)
-
-
-def test_columns_that_are_left_out_are_named(run):
-    empty = [f"e{i}" for i in range(10)]
-    rows = [[f"k{i}", *row, *[""] * 10, row[2][0]] for i, row in enumerate(colors())]
-    write_csv("d.csv", ["id", *NAMES, *empty, "leak"], rows)
-    ran = run(*FIT, *QUICK)
-    assert "Warning: column 'id' is left out: nearly every row has a value of its own" in ran.err
-    assert "Warning: for such reasons these are left out, too: 'e7', 'e8', 'e9'." in ran.err
-    assert re.search(r"Warning: .*'leak' .* is found in one class alone", ran.err)
-    run("predict", "d.safetensors", "d.csv", "--keep", "id", "-o", "out.csv")
-    assert Path("out.csv").read_text().splitlines()[1].startswith("k0,red,")
 
 
 def test_dates_stay_dates_for_new_rows(run):

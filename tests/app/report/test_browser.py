@@ -1,11 +1,7 @@
 """The report in a real browser."""
 
-import base64
 import json
-import re
-from itertools import combinations
 
-import numpy as np
 import pytest
 
 from kernelpool.app.report import write_report
@@ -109,29 +105,6 @@ def test_the_explorer_counts_rows_that_are_accepted_drawn_and_wrong(
     assert "of all rows" in shown(browser, ".profile")
 
 
-def test_labels_of_axes_tell_cells_apart_and_overlap_no_name(browser, dated):
-    path, X = dated
-    browser.open(path)
-    boxes = browser.run(
-        "[...document.querySelectorAll('.plane text')].map(e => { const b = "
-        "e.getBoundingClientRect(); return [e.textContent, b.left, b.right, b.top, b.bottom]; })"
-    )
-    texts = [box[0] for box in boxes]
-    assert len(set(texts)) == len(texts)
-    assert sum(text[:3] == "202" for text in texts) >= 3
-    assert sum(text[:4] == "1000" and len(text) == 9 for text in texts) >= 3
-    for one, other in combinations(boxes, 2):
-        apart = [one[i] <= other[j] or other[i] <= one[j] for i, j in ((2, 1), (4, 3))]
-        assert any(apart), (one[0], other[0])
-    browser.run(
-        "document.querySelector('.plane').dispatchEvent(new KeyboardEvent('keydown', {key: "
-        "'ArrowRight'}))"
-    )
-    day = np.datetime64(int(X["day"][0]), "D")
-    said = f"day {day}, big {X['big'][0]:.0f}, plan student (never seen)."
-    assert said in shown(browser, ".detail")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1100])
 @pytest.mark.parametrize("dark", [False, True])
@@ -150,18 +123,3 @@ def overflowing(browser, kinds):
     full = "e => e.clientWidth && e.scrollWidth > e.clientWidth + 1"
     found = f"[...document.querySelectorAll('{kinds}')].filter({full})"
     return browser.run(f"{found}.map(e => e.outerHTML.slice(0, 80))")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["hostile_path", "customers_path"])
-def test_nothing_is_cut_off_on_paper(browser, kind, request):
-    inside = 717  # pixels of an A4 page between Chromium's margins, 0.4 inches each
-    browser.open(request.getfixturevalue(kind))
-    browser.resize(inside)
-    browser.send("Emulation.setEmulatedMedia", media="print")
-    assert browser.run("document.documentElement.scrollWidth") <= inside
-    assert overflowing(browser, "td, th, dd, dt, p, li, pre") == []
-    a4 = {"paperWidth": 8.27, "paperHeight": 11.69}
-    pdf = base64.b64decode(browser.send("Page.printToPDF", printBackground=True, **a4)["data"])
-    assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 18
-    browser.send("Emulation.setEmulatedMedia", media="")

@@ -6,9 +6,8 @@ from collections import Counter
 from hashlib import sha256
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy.stats import binomtest, norm
+from scipy.stats import binomtest
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import (
@@ -23,7 +22,6 @@ from sklearn.preprocessing import StandardScaler
 from kernelpool import (
     ConformalClassifier,
     PooledClassifier,
-    RBFNetworkClassifier,
     RejectClassifier,
     SharedKernelClassifier,
 )
@@ -94,14 +92,6 @@ def test_the_answer_comes_first_and_what_the_model_is_made_of_last(customers_pag
     assert column(rows, 0, sort=False) == [str(300 + i) for i in np.argsort(margin)[:8]]
 
 
-def test_ten_kernels_are_listed_and_the_rest_folded(report, clouds):
-    model = SharedKernelClassifier.prbf(14, random_state=0, tol=0.1, max_iter=5).fit(*clouds[:2])
-    page = report(model, *clouds, facts={"Rows": "clouds.csv"})
-    assert [len(page.table(name)) for name in ("kernel-table", "more-kernels")] == [10, 4]
-    assert "4 more kernels" in page.text
-    assert page.text.startswith("clouds.csv")
-
-
 def test_a_rejecting_classifier_is_evaluated_by_what_it_accepts(report, rejecting, clouds):
     model, X, y = rejecting
     page = report(model, *clouds[:2], X, y, charts=True)
@@ -148,19 +138,6 @@ def test_rows_without_a_class_and_classes_that_the_model_does_not_know(report, f
     assert f"Of 200 held-out rows {n} are predicted to be {label}" in alone.text
     assert set(alone.explorer["true"]) == {-1}
     assert "No held-out rows" in report(fitted, X, y).text
-
-
-def test_many_classes_are_listed_by_their_confusions(report):
-    rng = np.random.default_rng(0)
-    y = np.arange(600) % 40
-    X = rng.normal(size=(600, 3)) + y[:, None] * [0.3, 0.0, 0.0]
-    model = SharedKernelClassifier.prbf(5, random_state=0, tol=0.02).fit(X[:400], y[:400])
-    page = report(model, X[:400], y[:400], X[400:], y[400:])
-    matrix = confusion_matrix(y[400:], model.predict(X[400:]))
-    np.fill_diagonal(matrix, 0)
-    listed = page.table("true", "predicted", "rows")
-    assert column(listed, 2) == np.sort(matrix, axis=None)[::-1][: len(listed)].tolist()
-    assert all(matrix[int(a[0]), int(b[0])] == int(n[0]) for a, b, n in listed)
 
 
 # -- drift and importance --------------------------------------------------------------------------
@@ -222,27 +199,6 @@ def test_kernels_of_categories_are_shown_by_name(customers_page, customers):
             assert cell == [f"{best} {percent(shares.max(), 0)}", best]
 
 
-def test_kernels_without_classes_have_those_of_the_model_at_their_means(report, clouds):
-    X, y = clouds[:2]
-    model = RBFNetworkClassifier(5, random_state=0).fit(X, y)
-    kernels = report(model, X, y).explorer["kernels"]
-    want = model.predict_proba(np.array([kernel["mean"] for kernel in kernels]))
-    for kernel, probability in zip(kernels, want, strict=True):
-        assert dict(kernel["classes"])[probability.argmax()] == pytest.approx(
-            probability.max(), abs=1e-3
-        )
-
-
-def test_kernels_differ_most_where_rows_of_their_class_do(report):
-    y = np.arange(200) % 2
-    X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 5)), columns=list("abcde"))
-    X = X.assign(constant=7.0, f=X["a"] + 8 * y, same="x")
-    model = SharedKernelClassifier.prbf([1, 1], sharing=0.0, random_state=0).fit(X, y)
-    for row in report(model, X, y).table("kernel-table"):
-        assert row[3][0].startswith("f ")
-        assert "same" not in row[3][0]
-
-
 # -- outliers --------------------------------------------------------------------------------------
 
 
@@ -282,25 +238,6 @@ def test_cells_are_shown_and_drawn_as_they_are(dated):
     assert page.explorer["categories"]["plan"][:2] == ["student (never seen)", X["plan"][1]]
     odd = [row[5][0] for row in page.table("outlier-table") if row[1][0] == "0"]
     assert "plan student (never seen, expected plus, " in odd[0]
-
-
-def test_a_row_may_be_odd_although_each_value_is_common(report):
-    """Of two features that are nearly equal, one is expected where the other is."""
-    rng = np.random.default_rng(0)
-    base = rng.normal(size=300)
-    X = np.column_stack([base, base + 0.1 * rng.normal(size=300)])
-    y = (rng.random(300) < 0.5).astype(int)
-    model = SharedKernelClassifier.prbf(1, covariance_type="full", random_state=0).fit(X, y)
-    rows = report(model, X, y, [[1.0, -1.0], [0.0, 0.0]], [0, 1]).table("outlier-table")
-    row = next(row for row in rows if row[0][0] == "held-out")
-    (mean,), (covariance,) = model.means_, model.covariances_
-    expected = mean[1] + covariance[0, 1] / covariance[0, 0] * (1.0 - mean[0])
-    assert f"expected {number(expected)}" in row[5][0]
-    width = (covariance[1, 1] - covariance[0, 1] ** 2 / covariance[0, 0]) ** 0.5
-    slope = covariance[0, 1] / covariance[0, 0]
-    given = norm(mean[1] + slope * (X[::3, 0] - mean[0]), width).logpdf(X[::3, 1])
-    excess = given.mean() - norm(expected, width).logpdf(-1.0)
-    assert f"\N{MINUS SIGN}{number(excess, 2)})" in row[5][0]
 
 
 def test_the_bound_is_a_quantile_of_rows_drawn_from_the_model(page, fitted, clouds):
@@ -384,19 +321,6 @@ def test_the_policy_names_the_pages_style_and_script_by_hash(page):
         assert f"{kind}-src 'sha256-{digest}'" in page.policy
     assert page.policy.startswith("default-src 'none'")
     assert "unsafe" not in page.policy
-
-
-@pytest.mark.parametrize(
-    ("value", "arguments", "text"),
-    [
-        (1234.5678, (), "1,235"),
-        (-1.5, (), "−1.5"),  # noqa: RUF001
-        (float("nan"), (), "–"),  # noqa: RUF001
-        (3.14159, (4, 0.02), "3.142"),
-    ],
-)
-def test_numbers_for_readers(value, arguments, text):
-    assert number(value, *arguments) == text
 
 
 def test_bad_input_is_named(fitted, clouds, tmp_path):

@@ -83,12 +83,6 @@ def test_more_features_are_projected_on_the_directions_in_which_classes_differ()
     np.testing.assert_allclose(np.sort(centers, 0), np.sort(model.means_ @ axes, 0), rtol=1e-6)
 
 
-def test_directions_of_constant_rows_are_finite():
-    X = np.full((8, 3), 0.00137643)
-    y = np.arange(8) % 2
-    assert np.isfinite(X @ plots.discriminants(X, y)).all()
-
-
 def test_regions_are_decisions_refusals_included(rejecting, clouds):
     model, X, y = rejecting
     across = np.linspace(5, 16, 12)
@@ -101,21 +95,6 @@ def test_regions_are_decisions_refusals_included(rejecting, clouds):
     assert set(code.ravel()) == {0, 1, 2, 3}
     texts = [t.get_text() for t in plot_kernels(model, X, y).get_legend().get_texts()]
     assert texts[-2:] == ["ambiguous", "novel"]
-
-
-def test_kernels_that_are_shared_have_broken_lines():
-    model = SharedKernelClassifier.from_parameters(
-        means=[[0.0, 0.0], [4.0, 0.0], [8.0, 0.0]],
-        covariances=[1.0, 1.0, 1.0],
-        mixing=[[0.6, 0.0], [0.4, 0.4], [0.0, 0.6]],
-        class_prior=[0.5, 0.5],
-        classes=["a", "b"],
-        covariance_type="spherical",
-    )
-    X, y = model.sample(50, random_state=0)
-    centers, _, drawn = ellipses(plot_kernels(model, X, y))
-    lines = {center[0]: p.get_linestyle() for center, p in zip(centers, drawn, strict=True)}
-    assert lines[0.0] == lines[8.0] != lines[4.0]
 
 
 def test_what_cannot_be_drawn_is_named(clouds, fitted):
@@ -131,13 +110,6 @@ def test_what_cannot_be_drawn_is_named(clouds, fitted):
     novel = RejectClassifier(fitted, novelty=1e9, novelty_rule="threshold").fit(X, y)
     with pytest.raises(KernelpoolError, match="every row is novel"):
         plot_reject_curve(novel, X, y)
-
-
-def test_the_axis_of_a_curve_without_errors_holds_its_interval(clouds, fitted):
-    X = clouds[0]
-    ax = plot_reject_curve(fitted, X, fitted.predict(X))
-    upper = 100 * (1 - 0.025 ** (1 / len(X)))  # Clopper and Pearson's of no error
-    assert upper < ax.get_ylim()[1] < 2 * upper
 
 
 def test_calibration_is_scikit_learns(clouds, fitted):
