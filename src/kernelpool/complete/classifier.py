@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,10 +27,7 @@ from ..data.door import (
 from ..mixtures.fitted import ClassDensities
 from ..rows import as_rows
 from ..tables.columns import Columns
-from .imputation import imputation_mixture, imputations, imputed
-
-LEAST_LOG = -745.0
-"""Below it exp is zero: logarithms of zero are averaged as if they were this small."""
+from .imputation import averaged, imputation_mixture, imputations, imputed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,20 +133,8 @@ class TabularClassifier(ProbabilityClassifier):
         imputer = self._fitted.imputer
         self._check_imputes(x, imputer)
         incomplete = np.isnan(x).any(axis=1)
-        if not incomplete.any():
-            return answer(columns.indicators(x))
-        draws = imputations(imputer, x[incomplete])  # (S, n, d)
-        flat = answer(columns.indicators(draws.reshape(-1, x.shape[1])))
-        each = flat.reshape(len(draws), -1, *flat.shape[1:])
-        if log:
-            mean = logsumexp(np.maximum(each, LEAST_LOG), axis=0) - np.log(len(draws))
-        else:
-            mean = each.mean(axis=0)
-        out = np.empty((len(x), *mean.shape[1:]))
-        out[incomplete] = mean
-        if not incomplete.all():
-            out[~incomplete] = answer(columns.indicators(x[~incomplete]))
-        return out
+        draws = imputations(imputer, x[incomplete]) if incomplete.any() else None
+        return averaged(x, draws, lambda rows: answer(columns.indicators(rows)), log=log)
 
     def _log_proba(self, x: np.ndarray) -> np.ndarray:
         """log P(C_k|x) of encoded rows, (n, K); of a row of which nothing is known, the class

@@ -10,8 +10,10 @@ takes points that are made from the content of each row instead: shared points w
 the same quantile.
 """
 
+from collections.abc import Callable
+
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import logsumexp, ndtri
 from scipy.stats import qmc
 
 from ..data.door import surveyed
@@ -28,6 +30,9 @@ MOST_ROWS, ROWS_A_FEATURE, MOST_KERNELS, MOST_FULL = 1000, 20, 6, 40
 """Rows that the mixture is fitted to, about; rows for each feature that a kernel needs; most
 kernels; and numbers up to which they have full covariances.
 """
+
+LEAST_LOG = -745.0
+"""Below it exp is zero: logarithms of zero are averaged as if they were this small."""
 
 
 def imputation_mixture(
@@ -72,6 +77,42 @@ def imputations(mixture: ClassDensities, x: np.ndarray, n_draws: int = N_DRAWS) 
 def _draw(mixture: ClassDensities, x: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     """Encoded rows (n, d) whose missing cells are drawn by numbers in (0, 1), (n, 1 + d)."""
     return mixture.imputed(x, drawn=(uniform[:, 0], ndtri(uniform[:, 1:])))
+
+
+def averaged(
+    x: np.ndarray,
+    draws: np.ndarray | None,
+    answer: Callable[[np.ndarray], np.ndarray],
+    *,
+    log: bool = False,
+) -> np.ndarray:
+    """`answer` of encoded rows, (n, ...); of rows with missing cells its mean over imputations.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, d)
+        Encoded rows; NaN for missing cells.
+    draws : ndarray of shape (S, m, d) or None
+        `imputations` of the m rows with missing cells; None where there are none.
+    answer : callable
+        Of complete encoded rows, row by row.
+    log : bool
+        Whether answers are logarithms; the mean is then that of what they are logarithms of.
+    """
+    if draws is None:
+        return answer(x)
+    incomplete = np.isnan(x).any(axis=1)
+    of_draws = answer(draws.reshape(-1, x.shape[1]))
+    of_draws = of_draws.reshape(len(draws), -1, *of_draws.shape[1:])
+    if log:
+        mean = logsumexp(np.maximum(of_draws, LEAST_LOG), axis=0) - np.log(len(draws))
+    else:
+        mean = of_draws.mean(axis=0)
+    out = np.empty((len(x), *mean.shape[1:]))
+    out[incomplete] = mean
+    if not incomplete.all():
+        out[~incomplete] = answer(x[~incomplete])
+    return out
 
 
 def _sequence(n: int, d: int) -> np.ndarray:
