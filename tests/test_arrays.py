@@ -15,7 +15,6 @@ from kernelpool.arrays import (
     responsibilities,
     safe_log,
     squared_distances,
-    thread_scratch,
     triangle,
 )
 
@@ -67,15 +66,6 @@ def test_logarithms_of_sums_out_of_the_range_of_exp(library, odd, at):
         expected = logsumexp(a[:, None, :] + np.log(shares)[:, :, None], axis=0)
     found = np.asarray(log_weighted_sums(library.asarray(a), library.asarray(shares)))
     np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
-
-
-def test_scratch_of_one_name_is_reused_and_not_kept_much_larger_than_needed():
-    x = np.zeros(1)
-    first = thread_scratch("a", (30, 20), x)
-    assert np.shares_memory(first, thread_scratch("a", (20, 25), x))
-    assert thread_scratch("a", (20, 25), np.zeros(1, np.float32)).dtype == np.float32
-    thread_scratch("a", (1000, 1000), x)
-    assert thread_scratch("a", (10, 10), x).base.size < 1000
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3), (4, 8, 8), (8, 8), (2, 33, 33), (0, 9, 9)])

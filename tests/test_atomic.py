@@ -37,18 +37,6 @@ def test_a_fifo_is_written_to_and_stays_one(write, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_a_device_is_written_to_and_stays_one(write, tmp_path):
-    before = os.stat(os.devnull)
-    WRITERS[write](os.devnull)
-    (tmp_path / "null").symlink_to(os.devnull)
-    WRITERS[write](tmp_path / "null")
-    after = os.stat(os.devnull)
-    assert stat.S_ISCHR(after.st_mode)
-    assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
-    assert (tmp_path / "null").is_symlink()
-
-
-@pytest.mark.parametrize("write", WRITERS)
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o640])
 def test_links_are_followed_and_modes_kept(write, mode, tmp_path):
     target = tmp_path / "target"
@@ -69,13 +57,6 @@ def test_a_secret_is_never_readable_by_others_on_its_way(tmp_path):
     path.chmod(0o600)
     with atomic_path(path) as name:
         assert stat.S_IMODE(os.stat(name).st_mode) == 0o600
-
-
-def test_a_link_to_nothing_makes_its_target(tmp_path):
-    (tmp_path / "link").symlink_to(tmp_path / "target")
-    write_atomically(tmp_path / "link", [b"x"])
-    assert (tmp_path / "target").read_bytes() == b"x"
-    assert (tmp_path / "link").is_symlink()
 
 
 @pytest.mark.parametrize("links", [True, False])

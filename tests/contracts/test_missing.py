@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_wine
 
 from kernelpool import SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
@@ -103,16 +102,6 @@ def test_the_objective_is_the_likelihood_of_what_is_known_and_never_falls(family
         )  # the objective has no class priors, unless the class is summed out
         expected = (model.log_likelihood(X, labels, weight) - weight @ known) / weight.sum()
         np.testing.assert_allclose(model.objective_, expected, rtol=1e-9)
-
-
-def test_training_needs_no_complete_row():
-    X, y = load_wine(return_X_y=True)
-    holed = np.where(np.random.default_rng(0).random(X.shape) < 0.3, np.nan, X)
-    model = SharedKernelClassifier.prbf([1, 1, 1], covariance_type="tied", random_state=0).fit(
-        holed[::2], y[::2]
-    )
-    assert model.score(X[1::2], y[1::2]) > 0.9
-    assert (~np.isnan(holed[::2])).all(axis=1).sum() <= 1
 
 
 # -- what a model says -----------------------------------------------------------------------------
