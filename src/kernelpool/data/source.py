@@ -16,7 +16,7 @@ from ..arrays import is_lazy_frame, is_table
 from ..errors import ColumnWarning, KernelpoolError, warn
 from ..rows import Rows, Store, StoredRows, as_rows, recode
 from ..tables.batches import batches
-from ..tables.columns import FEW, Columns, sorted_categories, teaches_nothing
+from ..tables.columns import FEW, Columns, reason_to_leave_out, sorted_categories
 from ..text import is_missing
 from .labels import FLOATS
 
@@ -63,7 +63,7 @@ def warn_of_columns(
         return
     found = []
     for i, values in enumerate(columns.categories):
-        why = None if values is None else teaches_nothing(values.tolist(), n_rows)
+        why = None if values is None else reason_to_leave_out(values.tolist(), n_rows)
         if why is None and x is not None and codes is not None:
             most = int(codes.max()) + 1 if values is None else FEW
             if _gives_away(x[codes >= 0, i], codes[codes >= 0], most):

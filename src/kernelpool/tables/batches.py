@@ -23,7 +23,7 @@ from ..text import did_you_mean, quoted, shown
 BATCH_ROWS = 1 << 17
 """Rows of a batch that is cut here: some megabytes."""
 
-FORMATS = {".csv": "csv", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".orc": "orc"}
+DATASET_FORMATS = {".csv": "csv", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".orc": "orc"}
 """How files are read, by their suffix; all others are Parquet."""
 
 Batch = tuple[Any, np.ndarray | None, np.ndarray | None]
@@ -71,22 +71,24 @@ def _dataset(path: str, y: Any) -> Any:
 
     files = [path]
     if os.path.isdir(path):
-        files = sorted(os.path.join(at, name) for at, _, found in os.walk(path) for name in found)
+        files = sorted(
+            os.path.join(at, name) for at, _, entries in os.walk(path) for name in entries
+        )
     name = next((f for f in files if f[0] not in "._"), path).lower()
     suffix = os.path.splitext(name.removesuffix(".gz"))[1]  # pyarrow unpacks text
-    kind: Any = FORMATS.get(suffix, "parquet")
+    kind: Any = DATASET_FORMATS.get(suffix, "parquet")
     if kind == "csv":
         options = csv.ConvertOptions(strings_can_be_null=True)
         kind = dataset.CsvFileFormat(convert_options=options)
     try:
-        found = dataset.dataset(path, format=kind, partitioning="hive")
+        data = dataset.dataset(path, format=kind, partitioning="hive")
         if suffix != ".csv":
-            return found
+            return data
         columns = [
             pa.field(f.name, pa.float64())
             if f.name != y and (pa.types.is_integer(f.type) or pa.types.is_null(f.type))
             else f
-            for f in found.schema
+            for f in data.schema
         ]
         return dataset.dataset(path, pa.schema(columns), format=kind, partitioning="hive")
     except FileNotFoundError:
@@ -148,8 +150,8 @@ def _column(column: Any) -> np.ndarray:
 # -- arrays ----------------------------------------------------------------------------------------
 
 
-def _of_arrays(given: Iterable[Any], place: str) -> Batch:
-    x, y, weight = (*given, None, None)[:3]
+def _of_arrays(arrays: Iterable[Any], place: str) -> Batch:
+    x, y, weight = (*arrays, None, None)[:3]
     x = x if is_table(x) else np.asarray(x)
     if len(x.shape) != 2:
         raise ValueError(f"{place}: expected 2D array, got {len(x.shape)}D array instead.")

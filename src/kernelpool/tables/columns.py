@@ -30,7 +30,7 @@ from ..text import is_missing, listed, shorten
 CATEGORICAL = ("string", "large_string", "str", "cat", "enum", "bool", "dictionary", "utf8")
 """How the names of types of categories begin, in pandas, polars and Arrow."""
 
-DATES = ("date", "time", "duration", "period", "month", "interval")
+DATE_TYPES = ("date", "time", "duration", "period", "month", "interval")
 """How the names of types of dates begin."""
 
 MOST_INDICATORS = 64
@@ -38,7 +38,7 @@ MOST_INDICATORS = 64
 one.
 """
 
-DATE = r"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4})([T ].*)?"
+DATE_TEXT = r"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4})([T ].*)?"
 """A date as text."""
 
 FEW = 20
@@ -200,21 +200,21 @@ class Columns:
                 columns[name] = pd.Categorical(columns[name], categories=known)
         return pd.DataFrame(columns)
 
-    def imputed(self, X: Any, x: np.ndarray, found: np.ndarray) -> Any:
-        """`X`, which is x (n, d) when encoded, with `found`, `rounded`, in its missing cells and all
+    def imputed(self, X: Any, x: np.ndarray, imputations: np.ndarray) -> Any:
+        """`X`, which is x (n, d) when encoded, with `imputations`, `rounded`, in its missing cells and all
         else as it is: a table like X where the columns were learned from a data frame, otherwise an
         array.
         """
         missing = np.isnan(x)
-        found = self.rounded(found)
+        imputations = self.rounded(imputations)
         frame = None if self.frame is None else _library(X)
         if self.coded or (frame is None and not any(self.levels)):
-            return np.where(missing, found, x)
+            return np.where(missing, imputations, x)
         columns = _cells(X)[0]
         filled = {}
         for i in np.flatnonzero(missing.any(axis=0)).tolist():
             kind = _type_of(columns[i]) or (self.types[i] if self.types else "")
-            made = iter(self._decoded(i, found[missing[:, i], i], kind).tolist())
+            made = iter(self._decoded(i, imputations[missing[:, i], i], kind).tolist())
             known = zip(_listed(columns[i]), missing[:, i], strict=True)
             filled[i] = [next(made) if gone else cell for cell, gone in known]
         if frame is None:
@@ -327,30 +327,32 @@ def indicators_of(x: np.ndarray, levels: tuple[int, ...]) -> np.ndarray:
     """`Columns.indicators` of columns with so many levels."""
     if not any(levels):
         return x
-    parts = [x[:, [i for i, n in enumerate(levels) if not n]]]
+    blocks = [x[:, [i for i, n in enumerate(levels) if not n]]]
     for i, n in enumerate(levels):
         if n:
             k = _n_indicators(n)
             code = np.where(x[:, i] >= n - 1, -1, x[:, i] % max(k, 1))
             hot = (code[:, None] == np.arange(k)) * x.dtype.type(APART)
             hot[np.isnan(x[:, i])] = np.nan
-            parts.append(hot)
-    return np.concatenate(parts, axis=1)
+            blocks.append(hot)
+    return np.concatenate(blocks, axis=1)
 
 
 def _n_indicators(n_levels: int) -> int:
     return min(max(n_levels - 1, 0), MOST_INDICATORS)
 
 
-def teaches_nothing(values: Sequence[str], n_rows: int) -> str | None:
+def reason_to_leave_out(values: Sequence[str], n_rows: int) -> str | None:
     """Why no model can learn from a column of categories with these values, none twice, in so many
     rows; None where one can.
     """
-    some = listed(values[:2])
-    if len(values) and all(re.fullmatch(DATE, value) for value in values):
-        return f"it holds dates such as {some}"
+    examples = listed(values[:2])
+    if len(values) and all(re.fullmatch(DATE_TEXT, value) for value in values):
+        return f"it holds dates such as {examples}"
     if len(values) > FEW and len(values) > n_rows / 2:
-        return f"nearly every row has a value of its own ({len(values):,} in {n_rows:,}: {some})"
+        return (
+            f"nearly every row has a value of its own ({len(values):,} in {n_rows:,}: {examples})"
+        )
     return None
 
 
@@ -432,9 +434,9 @@ def _is_categorical(column: Any) -> bool:
     )
 
 
-def _positions(given: Any, d: int, names: tuple[str, ...] | None) -> list[int]:
+def _positions(chosen: Any, d: int, names: tuple[str, ...] | None) -> list[int]:
     """Columns that are named, counted or marked, as positions."""
-    marks = [] if given is None else list(given)
+    marks = [] if chosen is None else list(chosen)
     if marks and all(isinstance(mark, bool | np.bool_) for mark in marks):
         if len(marks) != d:
             raise KernelpoolError(
@@ -472,11 +474,11 @@ def _like_pandas(column: Any, cells: list[Any]) -> Any:
     if hasattr(column, "cat"):
         new = [v for v in dict.fromkeys(cells) if v not in column.cat.categories]
         column = column.cat.add_categories(new)
-    found = pd.Series(cells, column.index, object)
+    series = pd.Series(cells, column.index, object)
     try:
-        return found.astype(column.dtype)
+        return series.astype(column.dtype)
     except (TypeError, ValueError):
-        return found.infer_objects()
+        return series.infer_objects()
 
 
 def _like_arrow(column: Any, cells: list[Any]) -> Any:
@@ -571,7 +573,7 @@ def _numbers(column: Any, name: str) -> np.ndarray:
     """A column as float64, NaN where a cell is missing, (n,)."""
     kind = _type_name(column)
     name = f"{name[0].upper()}{name[1:]}"
-    if kind.startswith(DATES):
+    if kind.startswith(DATE_TYPES):
         raise KernelpoolError(
             f"{name} of X holds dates ({kind}), neither categories nor numbers; leave it out, or "
             "make a number of it, such as days since some day."

@@ -114,7 +114,7 @@ def test_what_the_estimator_refuses_or_warns_of(run, data):
 
 
 def test_of_a_large_file_rows_are_drawn_and_the_command_says_so(run, data, monkeypatch):
-    monkeypatch.setattr(command, "IN_MEMORY", Path(data).stat().st_size / 2)
+    monkeypatch.setattr(command, "READ_WHOLE", Path(data).stat().st_size / 2)
     ran = run(*FIT, *QUICK)
     assert "50.0 % of its rows are fitted, drawn at random" in ran.err
     assert 120 < read_header("d.safetensors")["summary"]["n_rows"] < 180

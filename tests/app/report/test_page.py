@@ -292,7 +292,7 @@ def test_rows_have_the_ids_that_are_given(report, fitted, clouds):
 
 
 def test_too_many_rows_are_sampled(report, fitted, clouds, monkeypatch):
-    monkeypatch.setattr(page_module, "MOST_ROWS", 50)
+    monkeypatch.setattr(page_module, "MOST_PAGE_ROWS", 50)
     page = report(fitted, *clouds, facts={"Rows": "clouds.csv", "Seconds": 1.25})
     assert f"Rows clouds.csv Seconds 1.25 Sweeps {fitted.n_iter_}" in page.text
     assert "Of the 300 training rows a random 50 passed through the model." in page.text

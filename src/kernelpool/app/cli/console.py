@@ -117,8 +117,8 @@ class Screen:
         cells = [[shown(cell, 30) for cell in row] for row in (columns, *rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         self.result(f"\n{title}")
-        for first, *others in cells:
-            numbers = (f"{c:>{width}}" for c, width in zip(others, widths[1:], strict=True))
+        for first, *rest in cells:
+            numbers = (f"{c:>{width}}" for c, width in zip(rest, widths[1:], strict=True))
             self.result("  ".join([f"  {first:{widths[0]}}", *numbers]))
 
     def lines(self, texts: Mapping[str, str]) -> None:
@@ -256,9 +256,9 @@ def figures(metrics: Any, classes: Sequence[Any], alpha: float) -> dict[str, str
         "Calibration": f"probabilities are off by {percent(metrics.calibration_error)} on average",
     }
     rare = [
-        f"{quoted(classes[part['code']])} {percent(part['share'])} of the rows, recall "
-        f"{percent(part['recall'])}, average precision {part['average_precision']:.3f}"
-        for part in metrics.rare()[:MOST_RARE]
+        f"{quoted(classes[row['code']])} {percent(row['share'])} of the rows, recall "
+        f"{percent(row['recall'])}, average precision {row['average_precision']:.3f}"
+        for row in metrics.rare()[:MOST_RARE]
     ]
     if auc != auc:  # rows of one class
         del lines["AUC"]
@@ -361,12 +361,12 @@ Quiet = Annotated[
 ]
 
 
-def text_style(given: Sequence[str] | None) -> Any:
+def text_style(pairs: Sequence[str] | None) -> Any:
     """`--text NAME=VALUE` of text files, checked, as a `TextStyle`."""
     from ..readers.files import TextStyle  # which needs scikit-learn
 
-    found: dict[str, Any] = {"missing": ()}
-    for pair in given or ():
+    style: dict[str, Any] = {"missing": ()}
+    for pair in pairs or ():
         name, _, value = pair.partition("=")
         value = "\t" if value in ("tab", "\\t") else value
         valid = {
@@ -383,10 +383,10 @@ def text_style(given: Sequence[str] | None) -> Any:
                 f"character or tab), missing=WORD or header=no.",
             )
         if name == "missing":
-            found["missing"] = (*found["missing"], value)
+            style["missing"] = (*style["missing"], value)
         else:
-            found[name] = value == "yes" if name == "header" else value
-    return TextStyle(**found)
+            style[name] = value == "yes" if name == "header" else value
+    return TextStyle(**style)
 
 
 def _is_codec(name: str) -> bool:

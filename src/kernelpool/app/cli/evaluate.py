@@ -59,17 +59,17 @@ def evaluate(
     for one in loaded:
         one.reject(reject, ambiguity, novelty, screen)
     source = Source(paths[-1], o.text_style(text))
-    found = [_evaluated(one, source, target, screen, len(loaded) > 1) for one in loaded]
+    evaluations = [_evaluated(one, source, target, screen, len(loaded) > 1) for one in loaded]
     records = []
-    for one, (metrics, _) in zip(loaded, found, strict=True):
+    for one, (metrics, _) in zip(loaded, evaluations, strict=True):
         counts = int(metrics.n_errors), int(metrics.n_rows)
         bound = bounds.binomial_upper(*counts, alpha, n_tried=tried or len(loaded))
         names = {"model": one.path, "classes": one.classes.tolist()}
         records.append({**names, "certified": bound, **metrics.to_dict(alpha)})
     if len(loaded) == 1:
-        _print(found[0][0], records[0], screen)
+        _print(evaluations[0][0], records[0], screen)
     else:
-        records[0]["comparisons"] = _compare(found, records, screen)
+        records[0]["comparisons"] = _compare(evaluations, records, screen)
     screen.answer(
         {**(records[0] if len(records) == 1 else {"models": records}), "at_most": at_most}
     )
@@ -83,7 +83,7 @@ def _evaluated(
 ) -> tuple[Metrics, list[tuple[np.ndarray, np.ndarray]]]:
     """The metrics of one model; with `keep` also codes and probabilities of labeled rows."""
     metrics = Metrics.none(len(loaded.classes))
-    kept = []
+    predictions = []
     target = target or loaded.target
     if target is None:
         what = "does not name the column of the classes: pass --target."
@@ -92,12 +92,12 @@ def _evaluated(
         probability, _, decision = loaded.predictions(table, with_score=False)
         metrics += Metrics.of(codes, probability, decision=decision)
         if keep:
-            kept.append((codes[codes >= 0], probability[codes >= 0]))
+            predictions.append((codes[codes >= 0], probability[codes >= 0]))
     if not metrics.n_rows:
         raise CommandError(Exit.DATA, f"{source.label}: no row has a class.")
     if metrics.n_unlabeled:
         screen.warn(f"{plural(int(metrics.n_unlabeled), 'row')} without a class were left out.")
-    return metrics, kept
+    return metrics, predictions
 
 
 def _print(metrics: Metrics, record: dict[str, Any], screen: Screen) -> None:
@@ -125,7 +125,7 @@ def _print(metrics: Metrics, record: dict[str, Any], screen: Screen) -> None:
 
 
 def _compare(
-    found: list[tuple[Metrics, list[tuple[np.ndarray, np.ndarray]]]],
+    evaluations: list[tuple[Metrics, list[tuple[np.ndarray, np.ndarray]]]],
     records: list[dict[str, Any]],
     screen: Screen,
 ) -> list[dict[str, Any]]:
@@ -139,10 +139,10 @@ def _compare(
             for r in records
         ],
     )
-    codes = np.concatenate([code for code, _ in found[0][1]])
-    first, *others = (np.concatenate([p for _, p in kept]) for _, kept in found)
+    codes = np.concatenate([code for code, _ in evaluations[0][1]])
+    first, *rest = (np.concatenate([p for _, p in predictions]) for _, predictions in evaluations)
     comparisons = []
-    for record, other in zip(records[1:], others, strict=True):
+    for record, other in zip(records[1:], rest, strict=True):
         compared = ModelComparison.of(codes, first, other)
         screen.result(f"First and {shown(record['model'], 60)}: {compared}")
         comparisons.append({"model": record["model"], **compared.to_dict()})
@@ -186,7 +186,7 @@ def check(
     drift = reference.compare(counts)
     screen.result(str(drift))
     record: dict[str, Any] = {"rows": source.label, **drift.to_dict(), "moved": drift.moved()}
-    shares = loaded.recorded("class_shares", lambda found: np.array(found, np.float64))
+    shares = loaded.recorded("class_shares", lambda values: np.array(values, np.float64))
     valid = shares is not None and shares.shape == loaded.classes.shape
     if valid and (shares >= 0).all() and shares.sum() > 0:
         estimate = prior_from_probability(

@@ -49,7 +49,7 @@ from ..readers.table import (
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free, placed
 
-IN_MEMORY = 1e9
+READ_WHOLE = 1e9
 """Bytes of files that are read whole."""
 
 POOL = "pool"
@@ -71,8 +71,11 @@ OUTPUT = "Model file; the name of DATA with .safetensors unless given."
 TIME_LIMIT = "Seconds to fit a pool, 0 for no limit. [default: 60]"
 COLUMNS = "What a column holds: number, category or date (repeatable)."
 
-MOST_CALIBRATION, MOST_WATCHED = 2000, 1000
-"""Held-out rows whose scores are kept for sets of classes; features that are watched for drift."""
+MOST_CALIBRATION = 2000
+"""Held-out rows whose scores are recorded for sets of classes."""
+
+MOST_REFERENCE_FEATURES = 1000
+"""Features that are recorded for tests of drift; none of more."""
 
 NOT_SETTABLE = ("callback", "verbose", "random_state", "time_limit")
 """Parameters that are objects, or set by options of their own."""
@@ -80,8 +83,8 @@ NOT_SETTABLE = ("callback", "verbose", "random_state", "time_limit")
 MOST_NAMED = 8
 """Columns, or classes, that a line names."""
 
-LOWEST = 1000
-"""Held-out densities that are kept, the lowest: thresholds of novelty are among them."""
+N_LOWEST = 1000
+"""Held-out densities that are recorded, the lowest: thresholds of novelty are among them."""
 
 NOT_RECORDED = ("calibration", "confusion", "unlabeled", "decisions", "accepted")
 """Metrics that the model file does not record."""
@@ -152,7 +155,7 @@ def fit(
     if unlabeled == o.Unlabeled.USE and "unlabeled" not in settings_of(estimator):
         raise CommandError(Exit.USAGE, "--unlabeled use needs --model shared-kernel or auto.")
     path = _model_path(data, output, report)
-    source = Source(data, style, IN_MEMORY)
+    source = Source(data, style, READ_WHOLE)
     next(source.batches(), None)  # the names of the columns
     feature_names(source, target, [*(drop or ()), *(keep or ())])
     check_columns(list(kinds), source, "whose kind is given")
@@ -170,7 +173,7 @@ def fit(
         )
     if source.share < 1:
         screen.warn(
-            f"{source.label} is larger than {IN_MEMORY / 1e9:g} GB: {percent(source.share)} of its "
+            f"{source.label} is larger than {READ_WHOLE / 1e9:g} GB: {percent(source.share)} of its "
             f"rows are fitted, drawn at random. From Python, SharedKernelClassifier().fit(path, "
             f"target) takes all rows."
         )
@@ -192,17 +195,17 @@ def fit(
     screen.result(shown(describe(job.model).sentence, 2000))
     if report is not None:
         fitted = np.setdiff1d(np.arange(len(job.rows.y)), [] if job.test is None else job.test)
-        parts = {"fitted": fitted, "new": job.test}
-        o.write_page(job.model, job.rows, report, force, screen, command=job.command, **parts)
+        tables = {"fitted": fitted, "new": job.test}
+        o.write_page(job.model, job.rows, report, force, screen, command=job.command, **tables)
     screen.answer({"model": path, **job.record(), "report": report})
     if job.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
 
 
-def column_kinds(given: Sequence[str]) -> dict[str, str]:
+def column_kinds(pairs: Sequence[str]) -> dict[str, str]:
     """`--columns name=kind` as a dict."""
-    found = {}
-    for text in given:
+    kinds = {}
+    for text in pairs:
         name, _, kind = text.rpartition("=")
         if not name or kind not in KINDS:
             raise CommandError(
@@ -210,8 +213,8 @@ def column_kinds(given: Sequence[str]) -> dict[str, str]:
                 f"--columns takes COLUMN=number, COLUMN=category or COLUMN=date, such as --columns "
                 f"zip=category; got {quoted(text)}.",
             )
-        found[name] = kind
-    return found
+        kinds[name] = kind
+    return kinds
 
 
 def _model_path(data: str, output: str | None, report: str | None) -> str:
@@ -259,8 +262,8 @@ def _describe(rows: Rows, screen: Screen) -> None:
     for name, why in list(rows.left_out.items())[:MOST_NAMED]:
         screen.warn(f"column {quoted(name)} is left out: {why}.")
     if len(rows.left_out) > MOST_NAMED:
-        others = listed(list(rows.left_out)[MOST_NAMED:], MOST_NAMED)
-        screen.warn(f"for such reasons these are left out, too: {others}.")
+        names = listed(list(rows.left_out)[MOST_NAMED:], MOST_NAMED)
+        screen.warn(f"for such reasons these are left out, too: {names}.")
 
 
 def _some(texts: list[str]) -> str:
@@ -380,8 +383,8 @@ class FitJob:
         probability = np.zeros((len(at), len(self.classes)))
         known = np.searchsorted(self.classes, model.classes_)  # a fold may lack a class
         probability[:, known] = model.predict_proba(self.rows.table.take(at))
-        found = Metrics.of(self.codes[at], probability)
-        self.metrics = found if self.metrics is None else self.metrics + found
+        metrics = Metrics.of(self.codes[at], probability)
+        self.metrics = metrics if self.metrics is None else self.metrics + metrics
         return probability
 
     def _record_scores(self, at: np.ndarray, probability: np.ndarray) -> None:
@@ -393,25 +396,25 @@ class FitJob:
 
         if hasattr(self.model, "score_samples"):
             score = finite(self.model.score_samples(self.rows.table.take(at)))
-            lowest = {"n_rows": len(score), "lowest": np.sort(score)[:LOWEST]}
+            lowest = {"n_rows": len(score), "lowest": np.sort(score)[:N_LOWEST]}
             self.recorded["held_out_densities"] = lowest
         if len(self.model.classes_) < len(self.classes):
             return
-        some = np.unique(np.linspace(0, len(at) - 1, MOST_CALIBRATION).astype(int))
-        own = np.arange(len(some)), self.codes[at[some]]
-        scores = [probability[some][own]]
+        sample = np.unique(np.linspace(0, len(at) - 1, MOST_CALIBRATION).astype(int))
+        own = np.arange(len(sample)), self.codes[at[sample]]
+        scores = [probability[sample][own]]
         if hasattr(self.model, "log_density"):
-            scores.append(finite(self.model.log_density(self.rows.table.take(at[some])))[own])
+            scores.append(finite(self.model.log_density(self.rows.table.take(at[sample])))[own])
         self.recorded["calibration"] = {"codes": own[1], "scores": scores}
 
     def _record_rows(self, train: np.ndarray) -> None:
         """What the rows are like, for `kernelpool check`: counts, and no rows."""
         counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
         self.recorded["class_shares"] = counts / counts.sum()
-        if len(self.rows.kinds) <= MOST_WATCHED:
+        if len(self.rows.kinds) <= MOST_REFERENCE_FEATURES:
             held = None if self.test is None else self.rows.table.take(self.test)
-            found = DriftReference.of(self.rows.table.take(train), self.model, held)
-            self.recorded["reference"] = found.to_dict()
+            reference = DriftReference.of(self.rows.table.take(train), self.model, held)
+            self.recorded["reference"] = reference.to_dict()
 
     # -- results -----------------------------------------------------------------------------------
 
@@ -425,9 +428,11 @@ class FitJob:
     def record(self) -> dict[str, Any]:
         """For programs."""
         members = None
-        found = None
+        held_out = None
         if self.metrics is not None:
-            found = {k: v for k, v in self.metrics.to_dict(0.05).items() if k not in NOT_RECORDED}
+            held_out = {
+                k: v for k, v in self.metrics.to_dict(0.05).items() if k not in NOT_RECORDED
+            }
         if isinstance(self.model, PooledClassifier):
             pairs = zip(self.model.members_, self.model.weights_.tolist(), strict=True)
             members = [{"name": name, "weight": weight} for name, weight in pairs]
@@ -439,7 +444,7 @@ class FitJob:
             "n_features": len(self.rows.kinds),
             "classes": self.classes,
             "evaluated_by": self.evaluated_by,
-            "held_out": found,
+            "held_out": held_out,
             "seconds": round(self.seconds, 3),
             "interrupted": self.interrupted,
             "warnings": self.warnings,
@@ -536,5 +541,5 @@ def make_estimator(name: str, settings: Sequence[str], seed: int) -> Any:
 
 def settings_of(estimator: Any) -> dict[str, Any]:
     """Parameters that `--set` sets, with their values."""
-    given = estimator.get_params(deep=False)
-    return {name: value for name, value in given.items() if name not in NOT_SETTABLE}
+    parameters = estimator.get_params(deep=False)
+    return {name: value for name, value in parameters.items() if name not in NOT_SETTABLE}

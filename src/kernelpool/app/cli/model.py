@@ -72,8 +72,8 @@ class LoadedModel:
     @property
     def target(self) -> str | None:
         """The target column of the fit."""
-        found = self.summary.get("target")
-        return found if isinstance(found, str) else None
+        name = self.summary.get("target")
+        return name if isinstance(name, str) else None
 
     def recorded(self, key: str, read: Callable[[Any], Any]) -> Any:
         """What the file says of its training, as `read` makes it; None where that is not
@@ -110,13 +110,13 @@ class LoadedModel:
             self._kinds_in(source, {*skip, self.target}, screen)
             raise TableError(f"{source.label}: no rows below the header.")
         self.unreadable, self.unknown = map(dict, counts)
-        for found, what in (
+        for n_cells, what in (
             (counts[0], "that are no finite numbers are taken as missing"),
             (counts[1], "hold values that were not there when the model was fitted"),
         ):
-            if found:
-                names = ", ".join(f"{quoted(name)} {n:,}" for name, n in found.most_common(8))
-                screen.warn(f"{plural(found.total(), 'cell')} {what}: {names}.")
+            if n_cells:
+                names = ", ".join(f"{quoted(name)} {n:,}" for name, n in n_cells.most_common(8))
+                screen.warn(f"{plural(n_cells.total(), 'cell')} {what}: {names}.")
 
     def _kinds_in(self, source: Source, skip: set[str | None], screen: Screen) -> dict[str, str]:
         """The features among the columns of a source; others are passed over."""
@@ -235,10 +235,10 @@ class LoadedModel:
             self.lowest = novelty_threshold(novelty, score, weight)
 
 
-def _lowest_densities(found: Any) -> tuple[int, list[float]]:
+def _lowest_densities(recorded: Any) -> tuple[int, list[float]]:
     """How many rows were held out, and the lowest of their densities."""
-    n = int(found["n_rows"])
-    lowest = list(map(float, found["lowest"]))
+    n = int(recorded["n_rows"])
+    lowest = list(map(float, recorded["lowest"]))
     if not 0 < len(lowest) <= n:
         raise ValueError
     return n, lowest
@@ -280,9 +280,9 @@ def _kinds(model: Any, summary: dict[str, Any]) -> dict[str, str] | None:
     levels = columns.levels if columns is not None else [0] * len(names)
     kinds = (CATEGORY if n else NUMBER for n in levels)
     dates = summary.get("dates")
-    found = {str(name) for name in dates} if isinstance(dates, list) else set()
+    date_names = {str(name) for name in dates} if isinstance(dates, list) else set()
     pairs = zip(map(str, names), kinds, strict=True)
-    return {name: DATE if name in found and kind == NUMBER else kind for name, kind in pairs}
+    return {name: DATE if name in date_names and kind == NUMBER else kind for name, kind in pairs}
 
 
 # -- commands on a file alone ----------------------------------------------------------------------

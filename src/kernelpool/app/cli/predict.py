@@ -19,13 +19,17 @@ from . import console as o
 from .console import CommandError, Exit, Screen, check_free, table_output
 from .model import LoadedModel, load_model
 
-SETS = "Add a set of classes that lacks the true one this rarely."
+WITH_SETS = "Add a set of classes that lacks the true one this rarely."
 CLASS_PRIOR = "Class frequencies: balanced, or sick=0.1,well=0.9."
-KEEP = "Copy this column of DATA to the output (repeatable)."
+COPY = "Copy this column of DATA to the output (repeatable)."
 RAW = "CSV: no apostrophe before what a spreadsheet would run."
 FORMAT = "By the name of the output unless given; csv on stdout."
-AT_A_TIME, EXPLAINED = 20_000, 100
-"""Rows that are predicted and written at a time, and as many with explanations."""
+
+ROWS_AT_A_TIME = 20_000
+"""Rows that are predicted and written at a time."""
+
+EXPLAINED_AT_A_TIME = 100
+"""The same of rows with explanations."""
 
 MOST_PARTS = 3
 """Features that an explanation in a cell names."""
@@ -34,12 +38,12 @@ MOST_PARTS = 3
 def predict(
     model: o.ModelPath,
     data: o.Data,
-    keep: Annotated[list[str] | None, o.column("--keep", help=KEEP)] = None,
+    keep: Annotated[list[str] | None, o.column("--keep", help=COPY)] = None,
     text: o.Text = None,
     reject: o.Reject = False,
     ambiguity: o.Ambiguity = None,
     novelty: o.Novelty = None,
-    sets: Annotated[float | None, typer.Option("--sets", help=SETS, **o.share)] = None,
+    sets: Annotated[float | None, typer.Option("--sets", help=WITH_SETS, **o.share)] = None,
     per_class: Annotated[
         bool, typer.Option("--per-class", help="Keep the promise of --sets within each class.")
     ] = False,
@@ -100,7 +104,7 @@ def predict(
         write: Any = None
         for batch, features in loaded.tables(source, screen, "Predicting", skip):
             check_columns(skip, source, "to keep")
-            step = EXPLAINED if explain else AT_A_TIME
+            step = EXPLAINED_AT_A_TIME if explain else ROWS_AT_A_TIME
             for at in range(0, len(features), step):
                 screen.note = plural(n_rows, "row")
                 rows = slice(at, at + step)
@@ -115,12 +119,12 @@ def predict(
                     write = stack.enter_context(out)
                 write(table)
     counts = {str(name): labels[str(name)] for name in loaded.classes.tolist()}
-    parts = [f"{shown(name, 24)} {n:,}" for name, n in list(counts.items())[:8]]
-    parts += [f"{name} {decisions[name]:,}" for name in DECISIONS[1:] if decisions]
+    counted = [f"{shown(name, 24)} {n:,}" for name, n in list(counts.items())[:8]]
+    counted += [f"{name} {decisions[name]:,}" for name in DECISIONS[1:] if decisions]
     if loaded.n_incomplete:
         screen.say(f"{plural(loaded.n_incomplete, 'row')} with missing cells.")
     where = "" if output == "-" else f" -> {shown(output, 200)}"
-    screen.say(f"{plural(n_rows, 'row')}: {', '.join(parts)}{where}")
+    screen.say(f"{plural(n_rows, 'row')}: {', '.join(counted)}{where}")
     screen.answer(
         {
             "output": output,
@@ -185,9 +189,9 @@ def _conformal(
     if not 0 < error < 1:
         raise CommandError(Exit.USAGE, f"--sets must lie between 0 and 1; got {error:g}.")
 
-    def calibrated(found: Any) -> ConformalClassifier:
-        codes = np.array(found["codes"], int)
-        scores = np.array(found["scores"], float)
+    def calibrated(recorded: Any) -> ConformalClassifier:
+        codes = np.array(recorded["codes"], int)
+        scores = np.array(recorded["scores"], float)
         if not 0 <= codes.min() <= codes.max() < len(loaded.classes):
             raise ValueError
         density = scores[1] if len(scores) > 1 else None
@@ -205,11 +209,13 @@ def _conformal(
 
 def _reasons(model: Any, features: Any) -> list[str]:
     """The largest parts of the log-odds of each row, in one cell."""
-    found = []
+    reasons = []
     for why in explain(model, features):
-        parts = ", ".join(f"{part.name} {signed(part.part)}" for part in why.features[:MOST_PARTS])
-        found.append(f"against {why.against} {signed(why.log_odds)}: {parts}")
-    return found
+        terms = ", ".join(
+            f"{feature.name} {signed(feature.part)}" for feature in why.features[:MOST_PARTS]
+        )
+        reasons.append(f"against {why.against} {signed(why.log_odds)}: {terms}")
+    return reasons
 
 
 def _set_class_prior(loaded: LoadedModel, text: str) -> None:

@@ -305,8 +305,8 @@ def _text(
     body = text[start:]
     if not body.strip():
         raise TableError(f"{name}: the file is empty.")
-    given = style.delimiter or (separator[1] if separator else None)
-    names, delimiter, n_lines = _first_row(name, body, given, style.header)
+    known_delimiter = style.delimiter or (separator[1] if separator else None)
+    names, delimiter, n_lines = _first_row(name, body, known_delimiter, style.header)
     skipped = len(re.findall(r"\r\n|\r|\n", text[:start])) + n_lines * style.header
     stream = stack.enter_context(pa.input_stream(path, compression=codec))
     return names, _parsed(stream, name, names, delimiter, skipped, encoding)
@@ -397,8 +397,8 @@ def _parsed(
         where = f"{name}, " + (f"row {int(at[1]) - skipped}" if at else f"after row {row}")
         cells = re.search(r"Expected (\d+) columns, got (\d+): (.*)", text)
         if cells is not None:
-            found = f"{plural(int(cells[2]), 'cell')} where the header has {cells[1]}"
-            raise TableError(f"{where}: {found}: {quoted(cells[3])}.") from None
+            count = f"{plural(int(cells[2]), 'cell')} where the header has {cells[1]}"
+            raise TableError(f"{where}: {count}: {quoted(cells[3])}.") from None
         if "straddling" in text:
             raise TableError(f"{where}: a row is longer than {BLOCK:,} bytes.") from None
         if "UTF8" in text:

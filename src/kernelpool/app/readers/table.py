@@ -15,12 +15,19 @@ from typing import Any
 import numpy as np
 
 from ...errors import TableError
-from ...tables.columns import FEW, teaches_nothing
+from ...tables.columns import FEW, reason_to_leave_out
 from ...text import did_you_mean, is_missing, listed, plural, quoted, shown
 from .files import Batch, Source, TextStyle, is_number
 
-NUMBER, CATEGORY, DATE = KINDS = "number", "category", "date"
-"""Kinds of columns; models take dates as numbers, days since 1970."""
+NUMBER = "number"
+CATEGORY = "category"
+
+DATE = "date"
+"""Models take dates as numbers, days since 1970."""
+
+KINDS = (NUMBER, CATEGORY, DATE)
+"""Kinds of columns."""
+
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
 """What text files write for a missing number."""
 
@@ -38,7 +45,7 @@ ODD_CELLS = {
 }
 """Patterns of cells in a column of numbers that are none: what they look like, and what to do."""
 
-DATES = ("", " %H:%M", " %H:%M:%S", " %H:%M%z", " %H:%M:%S%z")
+TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %H:%M%z", " %H:%M:%S%z")
 """What may follow the day of a date in text; without a zone, times are in UTC."""
 DATE_ADVICE = "Write dates as 2024-01-31, with a time or without, or as 31.01.2024."
 
@@ -49,7 +56,7 @@ LABELS: dict[str, Callable[[str], Any]] = {
 }
 """Patterns of labels in text files that are no text: 007 is."""
 
-MOST_CATEGORIES = 256
+MOST_TEXTS = 256
 """A column with more different cells than this is a name or a text."""
 
 ROWS_A_CLASS = 3
@@ -121,15 +128,17 @@ def days(column: Any) -> tuple[np.ndarray, np.ndarray]:
             (r"(:\d\d)\.\d+", r"\1"),
         ):
             text = pc.replace_substring_regex(text, pattern, plain)
-        found = (pc.strptime(text, f"%Y-%m-%d{t}", unit="s", error_is_null=True) for t in DATES)
-        utc = (stamps.cast(pa.timestamp("s")) for stamps in found)
+        parsed = (
+            pc.strptime(text, f"%Y-%m-%d{t}", unit="s", error_is_null=True) for t in TIME_FORMATS
+        )
+        utc = (stamps.cast(pa.timestamp("s")) for stamps in parsed)
         column = pc.coalesce(*utc)
-        given = text.is_valid()
+        present = text.is_valid()
     else:
-        given = column.is_valid()
+        present = column.is_valid()
     seconds = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
     x = seconds.cast(pa.float64()).to_numpy(zero_copy_only=False) / 86400
-    return x, given.to_numpy(zero_copy_only=False) & np.isnan(x)
+    return x, present.to_numpy(zero_copy_only=False) & np.isnan(x)
 
 
 def numbers(column: Any, style: TextStyle, kind: str) -> tuple[np.ndarray, np.ndarray]:
@@ -170,8 +179,8 @@ def kind_of(kind: Any) -> str | None:
 def odd_cell(cell: Any) -> tuple[str, str]:
     """What a cell that is no number looks like, and what to do; empty where it is like nothing."""
     text = str(cell).strip()
-    found = (odd for pattern, odd in ODD_CELLS.items() if re.fullmatch(pattern, text))
-    kind, advice = next(found, ("", ""))
+    matches = (odd for pattern, odd in ODD_CELLS.items() if re.fullmatch(pattern, text))
+    kind, advice = next(matches, ("", ""))
     return kind, advice.format(shown(text), shown(text))
 
 
@@ -259,9 +268,9 @@ def classes_of(
             f"kernelpool.EMLogRegressor. If these are classes, pass --columns {name}=category.",
         )
     if len(distinct) < 2:
-        found = f"only {quoted(distinct[0])}" if distinct else "nothing"
+        classes = f"only {quoted(distinct[0])}" if distinct else "nothing"
         raise TableError(
-            f"Column {quoted(name)} must hold at least two classes; found {found} in "
+            f"Column {quoted(name)} must hold at least two classes; found {classes} in "
             f"{plural(len(labels), 'row')}."
         )
     y = [None if label is None else read(label) for label in labels.tolist()]
@@ -317,17 +326,17 @@ def read_rows(
         What becomes of rows without a class.
     """
     batches = list(source.batches())
-    given = dict(kinds or {})
+    fixed_kinds = dict(kinds or {})
     names = feature_names(source, target, [*drop, *keep])
     assert target is not None
-    check_columns(list(given), source, "whose kind is given")
+    check_columns(list(fixed_kinds), source, "whose kind is given")
     if not batches:
         raise TableError(f"{source.label}: no rows below the header.")
     labels = np.concatenate([labels_of(b, target) for b in batches])
     known = np.array([label is not None for label in labels], bool)
     read = label_reader(list(set(labels[known].tolist())), batches[0].typed)
-    read = str if given.pop(target, NUMBER) == CATEGORY else read
-    table, found, left_out = features_of(batches, names, source.style, given)
+    read = str if fixed_kinds.pop(target, NUMBER) == CATEGORY else read
+    table, column_kinds, left_out = features_of(batches, names, source.style, fixed_kinds)
     y = classes_of(target, labels, known, read)
     if not known.all() and unlabeled == "refuse":
         n_rows = int((~known).sum())
@@ -343,7 +352,7 @@ def read_rows(
         table = table.filter(known)
         y = np.asarray(y[known].tolist())
         ids = ids[known]
-    return Rows(table, y, found, target, source.label, ids, left_out)
+    return Rows(table, y, column_kinds, target, source.label, ids, left_out)
 
 
 def row_ids(batches: Sequence[Batch], keep: Sequence[str]) -> np.ndarray:
@@ -380,7 +389,7 @@ def feature_names(source: Source, target: str | None, drop: Sequence[str]) -> li
 
 
 def features_of(
-    batches: Sequence[Batch], names: Sequence[str], style: TextStyle, given: Mapping[str, str]
+    batches: Sequence[Batch], names: Sequence[str], style: TextStyle, fixed_kinds: Mapping[str, str]
 ) -> tuple[Any, dict[str, str], dict[str, str]]:
     """The features as a table, the kind of each, and why columns are left out.
 
@@ -393,28 +402,28 @@ def features_of(
     left_out = {}
     odd = {}
     for name in names:
-        kind = given.get(name) or _typed_kind(batches, name)
+        kind = fixed_kinds.get(name) or _typed_kind(batches, name)
         if kind is None:
             left_out[name] = "it holds dates or times"
             continue
-        parts = [batch.rows.column(name) for batch in batches]
+        chunks = [batch.rows.column(name) for batch in batches]
         if kind != CATEGORY:
-            cells, bad = zip(*(numbers(part, style, kind) for part in parts), strict=True)
+            cells, bad = zip(*(numbers(chunk, style, kind) for chunk in chunks), strict=True)
             first = next((i for i, where in enumerate(bad) if where.any()), None)
             column = pa.array(np.concatenate(cells), from_pandas=True)
             if first is not None:
                 at = int(np.argmax(bad[first]))
-                if name in given or batches[first].typed or _numberlike(parts):
-                    odd[name] = batches[first].place(at, name), parts[first][at], kind
+                if name in fixed_kinds or batches[first].typed or _numberlike(chunks):
+                    odd[name] = batches[first].place(at, name), chunks[first][at], kind
                     continue
                 kind = CATEGORY
         if kind == CATEGORY:
-            parts = [as_text(part) for part in parts]
-            if len({part.type for part in parts}) > 1:  # of files of several formats
-                parts = [part.cast(pa.string()) for part in parts]
-            column = pa.chunked_array(parts)
+            chunks = [as_text(chunk) for chunk in chunks]
+            if len({chunk.type for chunk in chunks}) > 1:  # of files of several formats
+                chunks = [chunk.cast(pa.string()) for chunk in chunks]
+            column = pa.chunked_array(chunks)
             column = column.dictionary_encode() if kind_of(column.type) == NUMBER else column
-        why = None if name in given else _teaches_nothing(column, kind)
+        why = None if name in fixed_kinds else _reason_to_leave_out(column, kind)
         if why is None:
             columns[name], kinds[name] = column, kind
         else:
@@ -445,16 +454,16 @@ def _typed_kind(batches: Sequence[Batch], name: str) -> str | None:
     return NUMBER
 
 
-def _numberlike(parts: Sequence[Any]) -> bool:
+def _numberlike(chunks: Sequence[Any]) -> bool:
     """Whether most of the different cells are numbers, are written in an odd way, or are
     missing.
     """
-    distinct = {cell for part in parts for cell in part.unique().to_pylist()}
+    distinct = {cell for chunk in chunks for cell in chunk.unique().to_pylist()}
     alike = sum(c.strip() in MISSING or is_number(c) or odd_cell(c)[0] != "" for c in distinct)
     return 2 * alike >= len(distinct)
 
 
-def _teaches_nothing(column: Any, kind: str) -> str | None:
+def _reason_to_leave_out(column: Any, kind: str) -> str | None:
     """Why no model can learn from a column; None where one can."""
     n_rows = len(column)
     distinct = column.unique().drop_null()
@@ -465,9 +474,9 @@ def _teaches_nothing(column: Any, kind: str) -> str | None:
         counts = n_rows > FEW and x[0] in (0, 1) and bool((np.diff(x) == 1).all())
         return "it counts the rows" if counts else None
     values = list(map(str, distinct.to_pylist()))
-    if len(values) > MOST_CATEGORIES and 2 * len(values) <= n_rows:
+    if len(values) > MOST_TEXTS and 2 * len(values) <= n_rows:
         return f"it has {len(values):,} different values such as {listed(values[:2])}"
-    return teaches_nothing(values, n_rows)
+    return reason_to_leave_out(values, n_rows)
 
 
 def _not_numbers(odd: Mapping[str, tuple[str, Any, str]]) -> TableError:

@@ -70,30 +70,60 @@ ALPHA = 0.05
 DASH = "\N{EN DASH}"
 """Where there is no value."""
 
-MOST_ROWS = 20_000
-"""Of the training rows, and of the others, that pass the model; more are sampled."""
-MOST_EXPLORED, MOST_COMPARED, MOST_PRIORS = 800, 5000, 30
-"""Rows for the explorer, rows for drift and priors, and classes of which priors are estimated."""
-MOST_WATCHED, MOST_FEATURES, MOST_ASKED = 1000, 100, 6000
-"""Features that are compared, features that are left out one by one, and rows in which one is."""
-MOST_KERNELS = 40
+MOST_PAGE_ROWS = 20_000
+"""Rows of the training, and of the others, that pass the model; of more, a sample."""
+
+MOST_EXPLORED = 800
+"""Rows in the explorer."""
+
+MOST_COMPARED = 5000
+"""Rows from which drift and class frequencies are estimated."""
+
+MOST_PRIORS = 30
+"""Classes of which frequencies are estimated."""
+
+MOST_COMPARED_FEATURES = 1000
+"""Features that are tested for drift; none of more."""
+
+MOST_MASKED = 100
+"""Features that are left out one by one; none of more."""
+
+MOST_MASKED_CELLS = 6000
+"""Cells that are left out for the importance of features."""
+
+MOST_LISTED_KERNELS = 40
 MOST_COLUMNS = 6
 MOST_TRAITS = 5
 N_OUTLIERS = 8
 N_UNSURE = 8
+
 MOST_IN_MATRIX = 12
 """Classes of a confusion matrix."""
-N_DRAWN, ONE_IN, MOST_PATTERNS = 5000, 100, 20
-"""Rows that are drawn, how rare an outlier is among them, and sets of missing cells."""
 
-MOST_AXES, MOST_CATEGORIES, MOST_DRAWN, N_CELLS = 6, 6, 60, 6000
-"""Features, categorical features and kernels in the explorer; cells of regions, about, of all pairs
-of features together.
-"""
+N_SIMULATED = 5000
+"""Rows drawn from the model, to tell how low densities usually are."""
+
+ONE_IN = 100
+"""An outlier is less likely than one drawn row in so many."""
+
+MOST_PATTERNS = 20
+"""Sets of missing cells for which drawn rows are scored."""
+
+MOST_AXES = 6
+"""Numeric features in the explorer."""
+
+MOST_CATEGORY_COLUMNS = 6
+"""Categorical features in the explorer."""
+
+MOST_DRAWN = 60
+"""Kernels in the explorer."""
+
+N_CELLS = 6000
+"""Cells of the regions of classes, about, of all pairs of features together."""
 
 
 @dataclass(frozen=True)
-class Part:
+class RowSet:
     """Rows of the training, or others."""
 
     name: str
@@ -172,27 +202,27 @@ def write_report(
         raise KernelpoolError(
             f"A report needs a classifier with predict_proba; got {type(model).__name__}."
         )
-    parts, names, notes = _parts(model, (X, X_test), (y, y_test), (row_ids, test_row_ids))
-    inside = Inside(model, parts[0].X, dates)
-    rejecting = (part for part in inside.wrappers if isinstance(part, RejectClassifier))
+    row_sets, names, notes = _row_sets(model, (X, X_test), (y, y_test), (row_ids, test_row_ids))
+    inside = Inside(model, row_sets[0].X, dates)
+    rejecting = (wrapper for wrapper in inside.wrappers if isinstance(wrapper, RejectClassifier))
     reject = next(rejecting, None)
     page = {
         "title": text_of(title or (facts or {}).get("Rows") or "A classifier"),
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "sentence": _sentence(inside, reject),
         "names": names,
-        "parts": parts,
+        "row_sets": row_sets,
         "facts": {k: v for k, v in (facts or {}).items() if v is not None},
         "command": None if command is None else text_of(command, 2000),
         "inside": inside,
         "reject": reject,
         "versions": _versions(),
         "code": _code(model),
-        "columns": _columns(inside, parts[0].X),
-        **_results(inside, reject, parts, names, notes),
+        "columns": _columns(inside, row_sets[0].X),
+        **_results(inside, reject, row_sets, names, notes),
         "notes": notes,
     }
-    page["colors"] = _colors(parts[0].y, names)
+    page["colors"] = _colors(row_sets[0].y, names)
     page["explorer_json"] = json.dumps(
         {**(page["explorer"] or {}), "colors": [page["colors"].get(n, "other") for n in names]},
         separators=(",", ":"),
@@ -202,22 +232,22 @@ def write_report(
     return target
 
 
-def _parts(
+def _row_sets(
     model: Any, tables: Any, targets: Any, ids: Any
-) -> tuple[list[Part], list[str], list[str]]:
+) -> tuple[list[RowSet], list[str], list[str]]:
     """The rows, sampled where they are many; names of classes, unknown ones last; and notes."""
     classes = np.asarray(model.classes_).tolist()
-    parts: list[Part] = []
+    row_sets: list[RowSet] = []
     notes: list[str] = []
     rng = np.random.default_rng(0)
     kinds = ("training", "new" if tables[0] is None else "held-out")
-    for name, table, y, given in zip(kinds, tables, targets, ids, strict=True):
+    for name, table, y, row_ids in zip(kinds, tables, targets, ids, strict=True):
         if table is None:
             continue
         X: Any = table if hasattr(table, "shape") else np.asarray(table)
         n = X.shape[0]
         labels = [None] * n if y is None else np.asarray(y).ravel().tolist()
-        if not n or len(labels) != n or (given is not None and len(given) != n):
+        if not n or len(labels) != n or (row_ids is not None and len(row_ids) != n):
             raise KernelpoolError(
                 f"Give one class and one id for each of the {n} {name} rows, at least one."
             )
@@ -227,71 +257,71 @@ def _parts(
             classes += list(new)
         place = {label: code for code, label in enumerate(classes)}
         codes = np.array([place.get(label, -1) for label in labels], np.int64)
-        if given is None:
-            given = X.index if hasattr(X, "iloc") else range(n)
-        texts = [text_of(i) for i in given]
+        if row_ids is None:
+            row_ids = X.index if hasattr(X, "iloc") else range(n)
+        texts = [text_of(i) for i in row_ids]
         at = np.arange(n)
-        if n > MOST_ROWS:
-            at = np.sort(rng.choice(n, MOST_ROWS, replace=False))
+        if n > MOST_PAGE_ROWS:
+            at = np.sort(rng.choice(n, MOST_PAGE_ROWS, replace=False))
             notes.append(f"Of the {n:,} {name} rows a random {len(at):,} passed through the model.")
         rows = _safe_indexing(X, at)
-        parts.append(Part(name, rows, codes[at], [texts[i] for i in at.tolist()], n))
-    if not parts:
+        row_sets.append(RowSet(name, rows, codes[at], [texts[i] for i in at.tolist()], n))
+    if not row_sets:
         raise KernelpoolError("A report needs rows: X or X_test; both are None.")
-    if parts[-1].name == "training":
+    if row_sets[-1].name == "training":
         notes.append("No held-out rows: the error is that of the training rows, which is too low.")
-    return parts, [text_of(label) for label in classes], notes
+    return row_sets, [text_of(label) for label in classes], notes
 
 
 def _results(
-    inside: Inside, reject: Any, parts: list[Part], names: list[str], notes: list[str]
+    inside: Inside, reject: Any, row_sets: list[RowSet], names: list[str], notes: list[str]
 ) -> dict[str, Any]:
     """Everything that is computed of the rows, by the names that the template has for it."""
     model = inside.outer
-    rows = parts[-1]
-    train = parts[0] if parts[0].name == "training" else None
+    rows = row_sets[-1]
+    train = row_sets[0] if row_sets[0].name == "training" else None
     test = rows if rows is not train else None
     charts: dict[str, str] = {}
-    found: dict[str, Any] = {"charts": charts, "metrics": None, "curve": [], "sets": None}
-    found |= {"importance": None, "drift": None, "prior": None}
+    results: dict[str, Any] = {"charts": charts, "metrics": None, "curve": [], "sets": None}
+    results |= {"importance": None, "drift": None, "prior": None}
     if (rows.y >= 0).any():
-        found |= _evaluation(inside.outer, reject, rows, names, charts)
-    if test is not None and train is not None and len(inside.names) <= MOST_WATCHED:
+        results |= _evaluation(inside.outer, reject, rows, names, charts)
+    if test is not None and train is not None and len(inside.names) <= MOST_COMPARED_FEATURES:
         few = _safe_indexing(test.X, _spaced(len(test.y), MOST_COMPARED))
-        found["drift"] = check_drift(None, few, train.X)
+        results["drift"] = check_drift(None, few, train.X)
         trained = np.bincount(train.y[train.y >= 0], minlength=len(model.classes_))
         if trained.all() and len(trained) <= MOST_PRIORS:
             prior = estimate_class_prior(model, few, trained=trained / trained.sum())
-            found["prior"] = replace(prior, moved=bool(found["drift"].moved()))
-    if test is not None and 1 < len(inside.names) <= MOST_FEATURES:
+            results["prior"] = replace(prior, moved=bool(results["drift"].moved()))
+    if test is not None and 1 < len(inside.names) <= MOST_MASKED:
         known = np.flatnonzero((test.y >= 0) & (test.y < len(model.classes_)))
-        known = known[: MOST_ASKED // len(inside.names)]
+        known = known[: MOST_MASKED_CELLS // len(inside.names)]
         if len(known):
             labels = np.asarray(model.classes_)[test.y[known]]
             with contextlib.suppress(ValueError):  # it takes no missing values
-                found["importance"] = feature_importance(
+                results["importance"] = feature_importance(
                     model, _safe_indexing(test.X, known), labels
                 )
-    found |= _predictions(model, rows, names)
-    x = [inside.rows(part.X) for part in parts]
-    scores = [inside.score(part) for part in x]
+    results |= _predictions(model, rows, names)
+    x = [inside.rows(row_set.X) for row_set in row_sets]
+    scores = [inside.score(row_set) for row_set in x]
     novelty = None if reject is None else reject.novelty_threshold_
-    found["outliers"] = _outliers(inside, novelty, parts, x, scores, names, charts)
+    results["outliers"] = _outliers(inside, novelty, row_sets, x, scores, names, charts)
     at = _spaced(len(rows.y), MOST_EXPLORED)
     score = scores[-1]
     ids = [rows.ids[i] for i in at.tolist()]
     few = _safe_indexing(rows.X, at)
     score = None if score is None else score[at]
     threshold = None if reject is None else reject.ambiguity_threshold_
-    found["explorer"] = explore(inside, few, rows.y[at], ids, score, threshold)
-    found["kernels"] = _kernels(inside, x[0], names)
+    results["explorer"] = explore(inside, few, rows.y[at], ids, score, threshold)
+    results["kernels"] = _kernels(inside, x[0], names)
     if inside.pool is None:
         notes.append("The model has no kernels with means: none are listed.")
     elif 1 < len(inside.numbers) < len(x[0]) / 4:  # of fewer rows directions mean nothing
         charts["kernels"] = _chart(
-            lambda ax: plots.draw_kernels(inside, x[0], parts[0].y, ax), (7.4, 4.7)
+            lambda ax: plots.draw_kernels(inside, x[0], row_sets[0].y, ax), (7.4, 4.7)
         )
-    return found
+    return results
 
 
 def _spaced(n: int, most: int) -> np.ndarray:
@@ -309,7 +339,7 @@ def _colors(y: np.ndarray, names: list[str]) -> dict[str, str]:
 
 
 def _evaluation(
-    model: Any, reject: Any, rows: Part, names: list[str], charts: dict[str, str]
+    model: Any, reject: Any, rows: RowSet, names: list[str], charts: dict[str, str]
 ) -> dict[str, Any]:
     """Metrics on rows with known classes, points of the reject curve, and prediction sets."""
     at = np.flatnonzero(rows.y >= 0)
@@ -332,8 +362,8 @@ def _evaluation(
     total = metrics.confusion.sum(axis=1)
     recall = np.pad(hit, (0, n_true - len(hit))) / np.maximum(total, 1)
     by_recall = np.argsort(recall, kind="stable") if n_true > MOST_IN_MATRIX else np.arange(n_true)
-    found: dict[str, Any] = {"metrics": metrics, "rate": metrics.rate(ALPHA), "sets": None}
-    found |= {"by_recall": by_recall.tolist(), "pairs": _worst_pairs(metrics.confusion, names)}
+    results: dict[str, Any] = {"metrics": metrics, "rate": metrics.rate(ALPHA), "sets": None}
+    results |= {"by_recall": by_recall.tolist(), "pairs": _worst_pairs(metrics.confusion, names)}
     coverage, error, threshold = coverage_curve(ambiguity, wrong, np.ones(len(y)), decision == 2)
     if len(coverage):
         charts["reject"] = _chart(
@@ -341,7 +371,7 @@ def _evaluation(
         )
         wanted = [int(np.abs(coverage - c).argmin()) for c in (1, 0.99, 0.95, 0.9, 0.8, 0.5)]
         count = np.rint(coverage * len(y)).astype(int)
-        found["curve"] = [
+        results["curve"] = [
             (coverage[i], 1 - threshold[i], Rate.of(round(error[i] * count[i]), count[i], ALPHA))
             for i in dict.fromkeys(wanted)
         ]
@@ -351,11 +381,11 @@ def _evaluation(
         missed = ~sets[np.flatnonzero(known), y[known]]
         if len(missed):
             sizes = np.bincount(sets.sum(axis=1)).tolist()
-            found["sets"] = {"missed": Rate.of(missed.sum(), len(missed), ALPHA), "sizes": sizes}
-    return found
+            results["sets"] = {"missed": Rate.of(missed.sum(), len(missed), ALPHA), "sizes": sizes}
+    return results
 
 
-def _predictions(model: Any, rows: Part, names: list[str]) -> dict[str, Any]:
+def _predictions(model: Any, rows: RowSet, names: list[str]) -> dict[str, Any]:
     """Rows of each predicted class, the most frequent first, and the rows whose two most probable
     classes are closest.
     """
@@ -414,15 +444,15 @@ def _kernels(inside: Inside, x: np.ndarray, names: list[str]) -> list[dict[str, 
     if inside.pool is None:
         return []
     pool = inside.pool
-    found = []
-    for j in pool.largest(MOST_KERNELS).tolist():
+    described = []
+    for j in pool.largest(MOST_LISTED_KERNELS).tolist():
         traits = _traits(inside, j, x)
         if len(traits) > MOST_COLUMNS:
             traits = sorted(traits, key=lambda trait: -trait["away"])[:MOST_TRAITS]
         kernel = {"index": j, "group": pool.group[j] if pool.group else "", "traits": traits}
         classes = [(names[k], share) for k, share in _classes(pool, j, 4)]
-        found.append({**kernel, "share": float(pool.share[j]), "classes": classes})
-    return found
+        described.append({**kernel, "share": float(pool.share[j]), "classes": classes})
+    return described
 
 
 def _traits(inside: Inside, j: int, x: np.ndarray) -> list[dict[str, Any]]:
@@ -431,7 +461,7 @@ def _traits(inside: Inside, j: int, x: np.ndarray) -> list[dict[str, Any]]:
     `away` says by how many standard deviations of the rows that differs from all rows.
     """
     pool = inside.pool
-    found = []
+    traits = []
     for i, (name, values) in enumerate(zip(inside.features, inside.categories, strict=True)):
         seen: np.ndarray = x[~np.isnan(x[:, i]), i]
         varies = len(seen) > 0 and np.ptp(seen) > 0
@@ -445,15 +475,15 @@ def _traits(inside: Inside, j: int, x: np.ndarray) -> list[dict[str, Any]]:
             text = text_of(values[code])
             seen = seen == code
             trait = {"text": text, "after": percent(here, 0), "sort": text}
-        away = abs(here - seen.mean()) / (seen.std() or len(seen) ** -0.5) if varies else 0.0
-        found.append({**trait, "name": text_of(name), "away": away})
-    return found
+        deviations = abs(here - seen.mean()) / (seen.std() or len(seen) ** -0.5) if varies else 0.0
+        traits.append({**trait, "name": text_of(name), "away": deviations})
+    return traits
 
 
 def _outliers(
     inside: Inside,
     novelty: float | None,
-    parts: list[Part],
+    row_sets: list[RowSet],
     x: list[np.ndarray],
     scores: list[Any],
     names: list[str],
@@ -466,25 +496,30 @@ def _outliers(
     """
     if any(score is None for score in scores):
         return None
-    drawn = inside.model.sample(N_DRAWN, random_state=0)[0] * inside.scale + inside.offset
+    drawn = inside.model.sample(N_SIMULATED, random_state=0)[0] * inside.scale + inside.offset
     bounds = _bounds(inside, drawn, np.vstack([*x, np.zeros(drawn.shape[1])]))
-    named = {f"{part.name} rows": score for part, score in zip(parts, scores, strict=True)}
+    named = {f"{row_set.name} rows": score for row_set, score in zip(row_sets, scores, strict=True)}
     lines = {f"one in {ONE_IN:,} below": bounds[-1], "novel below": novelty}
     charts["novelty"] = _chart(lambda ax: plots.draw_novelty(named, lines, ax))
     rows = []
     usual = _surprise(inside, x[0][:: max(1, len(x[0]) // 100)])
     below = []
     starts = np.cumsum([0, *map(len, x)]).tolist()
-    for part, cells, score, start in zip(parts, x, scores, starts[:-1], strict=True):
+    for row_set, cells, score, start in zip(row_sets, x, scores, starts[:-1], strict=True):
         excess = score - bounds[start : start + len(score)]
-        below.append((part.name, len(score), int((excess < 0).sum())))
+        below.append((row_set.name, len(score), int((excess < 0).sum())))
         at = np.argsort(excess, kind="stable")[:N_OUTLIERS]
-        few = _safe_indexing(part.X, at)
+        few = _safe_indexing(row_set.X, at)
         labels = np.asarray(inside.outer.predict(few)).tolist()
         odd = _odd(inside, few, cells[at], usual)
         for i, label, features in zip(at.tolist(), labels, odd, strict=True):
-            row = {"part": part.name, "id": part.ids[i], "score": float(score[i]), "odd": features}
-            true = names[part.y[i]] if part.y[i] >= 0 else DASH
+            row = {
+                "part": row_set.name,
+                "id": row_set.ids[i],
+                "score": float(score[i]),
+                "odd": features,
+            }
+            true = names[row_set.y[i]] if row_set.y[i] >= 0 else DASH
             rows.append({**row, "label": true, "named": text_of(label)})
     return {"rows": rows, "bound": bounds[-1], "one_in": ONE_IN, "below": below}
 
@@ -509,15 +544,15 @@ def _surprise(inside: Inside, x: np.ndarray) -> np.ndarray | None:
     That is the log-density of the row in which the cell is NaN, less that of the row.
     """
     n, d = x.shape
-    if d > MOST_FEATURES:
+    if d > MOST_MASKED:
         return None
     without = np.repeat(x[:, None], d, axis=1)  # (n, d, d)
     without[:, np.arange(d), np.arange(d)] = np.nan
     whole = inside.score(x)
-    parts = inside.score(without.reshape(-1, d))
-    if whole is None or parts is None:
+    rest = inside.score(without.reshape(-1, d))
+    if whole is None or rest is None:
         return None
-    return np.where(np.isnan(x), 0.0, np.nan_to_num(parts.reshape(n, d) - whole[:, None]))
+    return np.where(np.isnan(x), 0.0, np.nan_to_num(rest.reshape(n, d) - whole[:, None]))
 
 
 def _odd(
@@ -528,7 +563,7 @@ def _odd(
     if surprise is None or usual is None:
         return [[] for _ in x]
     excess = surprise - usual.mean(axis=0)
-    found: list[list[dict[str, Any]]] = []
+    odd_features: list[list[dict[str, Any]]] = []
     for cells, row, over in zip(inside.cells(X), x, excess, strict=True):
         far = [i for i in np.argsort(-over, kind="stable")[:3].tolist() if over[i] > 2]
         features = []
@@ -547,8 +582,8 @@ def _odd(
             notes.append(f"{MINUS}{number(over[i], 2)}")
             feature = {"name": text_of(name), "text": value_text(inside, name, cells[i])}
             features.append({**feature, "notes": ", ".join(notes)})
-        found.append(features)
-    return found
+        odd_features.append(features)
+    return odd_features
 
 
 # -- the explorer ----------------------------------------------------------------------------------
@@ -580,7 +615,9 @@ def explore(
     if not numbers:
         return None
     axes = plots.separating(x, named, numbers, MOST_AXES)
-    shown = [i for i, values in enumerate(categories) if values is not None][:MOST_CATEGORIES]
+    categorical = [i for i, values in enumerate(categories) if values is not None][
+        :MOST_CATEGORY_COLUMNS
+    ]
     kernels, nearest = _drawn_kernels(inside, X, axes)
     ranges = [_range(x[:, i]) for i in axes]
     n_pairs = max(1, len(axes) * (len(axes) - 1) // 2)
@@ -596,7 +633,7 @@ def explore(
                 row[i] and text_of(row[i]) + f" ({NEVER_SEEN})" * new
                 for row, new in zip(cells, unseen[:, i].tolist(), strict=True)
             ]
-            for i in shown
+            for i in categorical
         },
         "true": np.where(y < len(classes), y, -1).tolist(),
         "named": named.tolist(),
@@ -623,7 +660,7 @@ def _range(column: np.ndarray) -> tuple[float, float]:
 
 def _regions(inside: Inside, axes: list[int], ranges: Any, grid: list[int]) -> list[list[int]]:
     """Codes of the cells of each pair of axes, from the lowest row up, as runs (code, count)."""
-    found = []
+    runs = []
     for a, b in combinations(range(len(axes)), 2):
         centers = [
             low + (np.arange(n) + 0.5) / n * (high - low)
@@ -635,8 +672,8 @@ def _regions(inside: Inside, axes: list[int], ranges: Any, grid: list[int]) -> l
         code = code.ravel()
         starts = np.flatnonzero(np.diff(code, prepend=-1))
         counts = np.diff(starts, append=len(code))
-        found.append(np.column_stack([code[starts], counts]).ravel().tolist())
-    return found
+        runs.append(np.column_stack([code[starts], counts]).ravel().tolist())
+    return runs
 
 
 def _drawn_kernels(
@@ -671,7 +708,7 @@ def _drawn_kernels(
 
 def _columns(inside: Inside, X: Any) -> list[dict[str, Any]]:
     """Ranges, categories and missing cells of columns."""
-    found: list[dict[str, Any]] = []
+    columns: list[dict[str, Any]] = []
     x = inside.input.encode(X)
     cells = cells_of(inside.input, x, X)
     unseen = never_seen(inside.input, x)
@@ -681,29 +718,31 @@ def _columns(inside: Inside, X: Any) -> list[dict[str, Any]]:
         about: dict[str, Any] = {"name": text_of(name), "n_missing": int(np.isnan(x[:, i]).sum())}
         if values is not None:
             common = values[np.bincount(known.astype(int)).argmax()] if len(known) else None
-            others = Counter(text_of(cells[n][i]) for n in new.tolist()).most_common(3)
-            about |= {"n_categories": len(values), "common": common, "never_seen": others}
+            unseen_texts = Counter(text_of(cells[n][i]) for n in new.tolist()).most_common(3)
+            about |= {"n_categories": len(values), "common": common, "never_seen": unseen_texts}
         elif len(known):
             low = float(known.min())
             high = float(known.max())
             mean, width = (float(known.mean()), float(known.std())) if low < high else (low, 0.0)
-            shown = [("lowest", low, 0.0), ("mean", mean, width / 10), ("highest", high, 0.0)]
-            numbers = [(label, v, value_text(inside, name, v, w)) for label, v, w in shown]
+            statistics = [("lowest", low, 0.0), ("mean", mean, width / 10), ("highest", high, 0.0)]
+            numbers = [(label, v, value_text(inside, name, v, w)) for label, v, w in statistics]
             numbers.append(("deviation", width, f"{number(width)}{_days(inside, name)}"))
             about["numbers"] = numbers
-        found.append(about)
-    return found
+        columns.append(about)
+    return columns
 
 
 def _sentence(inside: Inside, reject: Any) -> str:
     """The model inside, the steps before it and the wrappers around it."""
     steps = [type(step).__name__ for step in inside.steps if isinstance(step, BaseEstimator)]
-    parts = [describe(inside.model).sentence]
-    parts += [f"Rows first go through {' and '.join(steps)}."] * bool(steps)
+    sentences = [describe(inside.model).sentence]
+    sentences += [f"Rows first go through {' and '.join(steps)}."] * bool(steps)
     for wrapper in inside.wrappers:
-        parts += [f"Selected by {type(wrapper).__name__}."] * hasattr(wrapper, "best_estimator_")
-    parts += [] if reject is None else [refusals(reject)]
-    return " ".join(parts)
+        sentences += [f"Selected by {type(wrapper).__name__}."] * hasattr(
+            wrapper, "best_estimator_"
+        )
+    sentences += [] if reject is None else [refusals(reject)]
+    return " ".join(sentences)
 
 
 def _versions() -> dict[str, str]:
@@ -717,13 +756,17 @@ def _code(model: Any) -> str:
     with config_context(print_changed_only=True):
         made = model.__repr__(N_CHAR_MAX=1_000_000)
     origin = {"kernelpool.app.report": {"write_report"}}
-    for part in (model, *model.get_params(deep=True).values()):
-        if isinstance(part, BaseEstimator) and re.search(rf"\b{type(part).__name__}\(", made):
-            modules = type(part).__module__.split(".")
+    for estimator in (model, *model.get_params(deep=True).values()):
+        if isinstance(estimator, BaseEstimator) and re.search(
+            rf"\b{type(estimator).__name__}\(", made
+        ):
+            modules = type(estimator).__module__.split(".")
             private = [i for i, module in enumerate(modules) if module.startswith("_")]
             n_public = 1 if modules[0] == "kernelpool" else min(private, default=9)
-            origin.setdefault(".".join(modules[:n_public]), set()).add(type(part).__name__)
-    lines = [f"from {module} import {', '.join(sorted(found))}" for module, found in origin.items()]
+            origin.setdefault(".".join(modules[:n_public]), set()).add(type(estimator).__name__)
+    lines = [
+        f"from {module} import {', '.join(sorted(classes))}" for module, classes in origin.items()
+    ]
     lines += ["", f"model = {made}", "model.fit(X, y)", 'write_report(model, X, y, "report.html")']
     return "\n".join(lines)
 

@@ -27,8 +27,19 @@ __all__ = [
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
-MOST_KEYS, MOST_PROJECTED, MOST_ROWS, MOST_ELLIPSES = 15, 300, 600, 30
-"""Classes in a legend, features that a direction is made of, rows and kernels that are drawn."""
+
+MOST_KEYS = 15
+"""Classes in a legend."""
+
+MOST_PROJECTED = 300
+"""Features that a direction is made of."""
+
+MOST_POINTS = 600
+"""Rows that are drawn."""
+
+MOST_ELLIPSES = 30
+"""Kernels that are drawn."""
+
 LINES = ("-", "--", "-.", ":")
 DARK = "#222222"
 GRAY = "#6b6b6b"
@@ -194,14 +205,14 @@ def draw_reject_curve(
     coverage, error, _ = coverage_curve(ambiguity, wrong, np.ones(n), decision == 2)
     if not len(coverage):
         raise KernelpoolError("There is no reject curve: every row is novel to the model.")
-    shown = np.unique(np.searchsorted(coverage, np.linspace(coverage[0], coverage[-1], 300)))
-    shown = shown[shown < len(coverage)]
-    accepted = np.rint(coverage[shown] * n)
-    low, high = binomial_interval(np.rint(error[shown] * accepted), accepted)
-    x = 100 * coverage[shown]
+    at = np.unique(np.searchsorted(coverage, np.linspace(coverage[0], coverage[-1], 300)))
+    at = at[at < len(coverage)]
+    accepted = np.rint(coverage[at] * n)
+    low, high = binomial_interval(np.rint(error[at] * accepted), accepted)
+    x = 100 * coverage[at]
     look = {"color": COLORS[0]}
     ax.fill_between(x, 100 * low, 100 * high, alpha=0.18, linewidth=0, **look)
-    ax.plot(x, 100 * error[shown], linewidth=2.2, label="most certain rows first", **look)
+    ax.plot(x, 100 * error[at], linewidth=2.2, label="most certain rows first", **look)
     ax.axhline(100 * error[-1], color=GRAY, linestyle="--", label="rows in random order")
     if not taken.all() and taken.any():
         used = 100 * taken.mean(), 100 * wrong[taken].mean()
@@ -238,8 +249,8 @@ def plot_novelty(model: Any, X: Any, X_test: Any = None, *, ax: Any = None) -> N
             f"plot_novelty needs score_samples, log p(x); {type(model).__name__} has none."
         )
     threshold = model.novelty_threshold_ if isinstance(model, RejectClassifier) else None
-    parts = {"training rows": X} if X_test is None else {"training rows": X, "test rows": X_test}
-    scores = {name: np.asarray(model.score_samples(part)) for name, part in parts.items()}
+    tables = {"training rows": X} if X_test is None else {"training rows": X, "test rows": X_test}
+    scores = {name: np.asarray(model.score_samples(table)) for name, table in tables.items()}
     draw_novelty(scores, {"novel below": threshold}, ax)
 
 
@@ -349,7 +360,7 @@ def draw_kernels(
     classes = np.asarray(inside.outer.classes_)
     at, axes, names = _plane(inside, x, codes, features)
     known = np.flatnonzero(~np.isnan(x[:, at]).any(axis=1))
-    few = np.random.default_rng(0).permutation(known)[:MOST_ROWS]
+    few = np.random.default_rng(0).permutation(known)[:MOST_POINTS]
     points = x[few][:, at] @ axes
     greatest = pool.largest(MOST_ELLIPSES)
     centers = pool.mean[greatest][:, at] @ axes
@@ -409,7 +420,7 @@ def discriminants(x: np.ndarray, codes: np.ndarray) -> np.ndarray:
     within = z.copy()
     for code in np.unique(codes):
         within[codes == code] -= z[codes == code].mean(axis=0)
-    total, spread = (part.T @ part / len(x) for part in (z, within))
+    total, spread = (rows.T @ rows / len(x) for rows in (z, within))
     axes = eigh(total, 0.9 * spread + 0.1 * np.eye(len(spread)))[1][:, :-3:-1]
     axes = axes / deviation[:, None]
     spread = (x @ axes).std(axis=0)
@@ -437,7 +448,9 @@ def regions_of(
     """
     model = inside.outer
     x = np.full((len(up) * len(across), len(inside.names)), np.nan)
-    x[:, list(pair)] = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
+    x[:, list(pair)] = np.column_stack(
+        [coordinates.ravel() for coordinates in np.meshgrid(across, up)]
+    )
     rows = inside.input.decode(x)
     try:
         code = np.asarray(model.predict_proba(rows)).argmax(axis=1)
@@ -461,15 +474,15 @@ def _draw_regions(inside: Inside, pair: list[Any], n_classes: int, ax: Any) -> l
     extent = (left, right, low, high)
     shade = 1 - 0.2 * (1 - np.array(colors))
     ax.imshow(shade[code], extent=extent, origin="lower", aspect="auto", zorder=0)
-    found: list[int] = np.unique(code).tolist()
-    for k in found if len(found) > 1 else []:
+    codes: list[int] = np.unique(code).tolist()
+    for k in codes if len(codes) > 1 else []:
         here = (code == k).astype(float)
         ax.contour(across, up, here, levels=[0.5], colors=GRAY, linewidths=0.8, zorder=1)
         if k >= n_classes:
             hatch = ["xxx" if k == n_classes else "///"]
             drawn = ax.contourf(across, up, here, levels=[0.5, 1.5], colors="none", hatches=hatch)
             drawn.set(edgecolor="#b0b0b0", linewidth=0)
-    return found
+    return codes
 
 
 def _rgb(color: str) -> np.ndarray:
