@@ -24,29 +24,76 @@ from ..data.door import (
     training_data,
     validation_rows,
 )
+from ..data.labels import Labeled, given_weights
 from ..mixtures.fitted import ClassDensities
+from ..records import saved
 from ..rows import as_rows
 from ..tables.columns import Columns
 from .imputation import averaged, imputation_mixture, imputations, imputed
 
 
+@saved
 @dataclass(frozen=True, kw_only=True)
-class FittedTabular:
-    """What the fitted records of all these classifiers hold."""
+class CompleteDoor:
+    """From encoded rows to the complete numbers of a network: categories become indicators, and
+    missing cells imputations.
+    """
 
     columns: Columns
     classes: np.ndarray
     imputer: ClassDensities | None
+    """None where no cell is ever missing."""
     class_share: np.ndarray
     """Weights of the classes among the labeled rows, (K,); they sum to one."""
+
+    def complete(self, x: np.ndarray) -> np.ndarray:
+        """One copy of encoded rows as complete numbers, (n, D), on which a network is trained."""
+        self._check(x)
+        x = np.asarray(x, np.float64) if np.isnan(x).any() or any(self.columns.levels) else x
+        return self.columns.indicators(x if self.imputer is None else imputed(self.imputer, x))
+
+    def averaged(
+        self, x: np.ndarray, answer: Callable[[np.ndarray], np.ndarray], *, log: bool = False
+    ) -> np.ndarray:
+        """`answer` of encoded rows as complete numbers, (n, ...), as `imputation.averaged`."""
+        self._check(x)
+        incomplete = np.isnan(x).any(axis=1)
+        draws = imputations(self.imputer, x[incomplete]) if incomplete.any() else None
+        return averaged(x, draws, lambda rows: answer(self.columns.indicators(rows)), log=log)
+
+    def log_proba(
+        self, x: np.ndarray, network_log_proba: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """log P(C_k|x) of encoded rows, (n, K); of a row of which nothing is known, the class
+        prior.
+        """
+        log_proba = self.averaged(x, network_log_proba, log=True)
+        unknown = np.isnan(x).all(axis=1, keepdims=True)
+        return np.where(unknown, safe_log(self.class_share), log_proba)
+
+    def _check(self, x: np.ndarray) -> None:
+        if self.imputer is None and np.isnan(x).any():
+            raise ValueError(
+                "Input X contains NaN; the network was fitted to columns without missing cells."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedTabular(CompleteDoor):
+    """A fitted record that is its door: to be composed of it instead."""
+
+    @property
+    def door(self) -> CompleteDoor:
+        """The record itself."""
+        return self
 
 
 class TabularClassifier(ProbabilityClassifier):
     """Labels and probabilities from a network of complete numbers.
 
-    ``fit`` of a subclass takes its rows from `_complete_data` and ends with a record that has,
-    beside what the network needs, the fields `columns`, `classes`, `imputer` and `class_share` that
-    `_complete_data` returns. `_network_log_proba` of a subclass answers complete rows.
+    ``fit`` of a subclass takes its rows and a `CompleteDoor` from `_complete_data` and ends with a
+    record that has the door as its field `door`. `_network_log_proba` of a subclass answers complete
+    rows.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -63,10 +110,8 @@ class TabularClassifier(ProbabilityClassifier):
 
     def _complete_data(
         self, X: Any, y: Any, sample_weight: Any, *, unlabeled: Any = None
-    ) -> tuple[TrainingData, dict[str, Any]]:
-        """Checked training rows as complete numbers, and the fields of the fitted record that are
-        the same for all networks.
-        """
+    ) -> tuple[CompleteDoor, TrainingData]:
+        """The door that further rows come through, and checked training rows as complete numbers."""
         data = training_data(self, X, y, sample_weight, unlabeled=unlabeled, in_memory=True)
         rows: Any = data.rows
         x = rows.x
@@ -78,40 +123,26 @@ class TabularClassifier(ProbabilityClassifier):
             x[:, wild] = np.clip(x[:, wild], data.mean[wild] - reach, data.mean[wild] + reach)
         if not data.columns.complete:
             imputer = imputation_mixture(np.asarray(x, np.float64), rows.weight, data.columns)
-        shared = {
-            "columns": data.columns,
-            "classes": data.classes,
-            "imputer": imputer,
-            "class_share": data.class_share,
-        }
+        door = CompleteDoor(
+            columns=data.columns,
+            classes=data.classes,
+            imputer=imputer,
+            class_share=data.class_share,
+        )
         if data.observed is None and data.levels is None and not wild.any():
-            return data, shared
-        z = self._complete(x, data.columns, imputer)
-        complete = as_rows(z, rows.y, rows.weight, n_jobs=self.n_jobs)
+            return door, data
+        complete = as_rows(door.complete(x), rows.y, rows.weight, n_jobs=self.n_jobs)
         columns = data.columns if data.levels is None else None
-        return surveyed(complete, data.classes, columns), shared
+        return door, surveyed(complete, data.classes, columns)
 
-    def _validation_data(
-        self, X_val: Any, y_val: Any, shared: dict[str, Any]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Checked validation rows as complete numbers, and the codes of their classes."""
-        x, codes = validation_rows(self, X_val, y_val, shared["columns"], shared["classes"])
-        return self._complete(x, shared["columns"], shared["imputer"]), codes
-
-    def _complete(
-        self, x: np.ndarray, columns: Columns, imputer: ClassDensities | None
-    ) -> np.ndarray:
-        """One copy of encoded rows as complete numbers, (n, D)."""
-        self._check_imputes(x, imputer)
-        x = np.asarray(x, np.float64) if np.isnan(x).any() or any(columns.levels) else x
-        return columns.indicators(x if imputer is None else imputed(imputer, x))
-
-    def _check_imputes(self, x: np.ndarray, imputer: ClassDensities | None) -> None:
-        if imputer is None and np.isnan(x).any():
-            raise ValueError(
-                f"Input X contains NaN; this {type(self).__name__} was fitted to columns without "
-                f"missing cells."
-            )
+    def _validation(
+        self, door: CompleteDoor, X_val: Any, y_val: Any, sample_weight_val: Any = None
+    ) -> Labeled | None:
+        """Checked validation rows as complete numbers; None where there are none."""
+        if X_val is None:
+            return None
+        x, codes = validation_rows(self, X_val, y_val, door.columns, door.classes)
+        return door.complete(x), codes, given_weights(x, sample_weight_val)
 
     # -- answers -----------------------------------------------------------------------------------
 
@@ -121,28 +152,8 @@ class TabularClassifier(ProbabilityClassifier):
         check_in_memory(self, X)
         return np.asarray(encoded_rows(self, X), np.float64)
 
-    def _averaged(
-        self, x: np.ndarray, answer: Callable[[np.ndarray], np.ndarray], *, log: bool = False
-    ) -> np.ndarray:
-        """`answer` of encoded rows as complete numbers, (n, ...); its mean over imputations where
-        cells are missing.
-
-        With `log`, answers are logarithms, and the mean is that of what they are logarithms of.
-        """
-        columns = self._fitted.columns
-        imputer = self._fitted.imputer
-        self._check_imputes(x, imputer)
-        incomplete = np.isnan(x).any(axis=1)
-        draws = imputations(imputer, x[incomplete]) if incomplete.any() else None
-        return averaged(x, draws, lambda rows: answer(columns.indicators(rows)), log=log)
-
     def _log_proba(self, x: np.ndarray) -> np.ndarray:
-        """log P(C_k|x) of encoded rows, (n, K); of a row of which nothing is known, the class
-        prior.
-        """
-        found = self._averaged(x, self._network_log_proba, log=True)
-        nothing = np.isnan(x).all(axis=1, keepdims=True)
-        return np.where(nothing, safe_log(self._fitted.class_share), found)
+        return self._fitted.door.log_proba(x, self._network_log_proba)
 
     def _map_scores(self, X: Any, transform: Transform) -> Any:
         return transform(self._log_proba(self._encoded(X)))
@@ -169,7 +180,7 @@ class KernelNetworkClassifier(TabularClassifier):
             Heights of Gaussian kernels, between 0 and 1; of EM-Log p(x|j) /
             exp(activation_log_scale_), or P(j|x) where `activation` is "normalized".
         """
-        return self._averaged(self._encoded(X), self._network_activations)
+        return self._fitted.door.averaged(self._encoded(X), self._network_activations)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of the second of two classes, or log-probabilities of more.

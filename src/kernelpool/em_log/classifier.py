@@ -368,7 +368,7 @@ class EMLogClassifier(KernelNetworkClassifier, EMLogEstimator):
                 f"ridge='gcv' is for readout='least_squares'; got readout={self.readout!r}. Use "
                 f"ridge='loo'."
             )
-        data, shared = self._complete_data(X, y, sample_weight, unlabeled=np.nan)
+        door, data = self._complete_data(X, y, sample_weight, unlabeled=np.nan)
         n_classes = len(data.classes)
         first = 1 if self._is_logistic or n_classes == 2 else 0
         given: Any = data.rows
@@ -386,7 +386,7 @@ class EMLogClassifier(KernelNetworkClassifier, EMLogEstimator):
             weight = np.hstack([np.zeros_like(network.readout[:, :1]), network.readout])
             network = replace(network, readout=weight - weight.mean(axis=1, keepdims=True))
         smallest = 1 / (data.weight + n_classes)
-        self._fitted = FittedEMLogClassifier(**shared, **vars(network), smallest=smallest)
+        self._fitted = FittedEMLogClassifier(**vars(door), **vars(network), smallest=smallest)
         return self._finish(run.outcome)
 
     @property

@@ -209,7 +209,7 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         self : CompetitiveNeuronsClassifier
             The fitted estimator.
         """
-        data, shared = self._complete_data(X, y, sample_weight)
+        door, data = self._complete_data(X, y, sample_weight)
         rule = self.solver if isinstance(self.solver, GradientRule) else None
         rule = GradientRule() if self.solver == "gradient" else rule
         fields, run = fit_neurons(
@@ -226,7 +226,7 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
             tol=self.tol,
             seed=check_random_state(self.random_state).randint(2**31),
         )
-        self._fitted = FittedCompetitiveNeurons(**shared, **fields)
+        self._fitted = FittedCompetitiveNeurons(**vars(door), **fields)
         fell = (
             f"The weights left the range of numbers at sweep {self.n_iter_}: lower learning_rate, "
             f"or solver='lbfgs'."
@@ -284,7 +284,7 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
             Rows sum to one.
         """
         posterior = partial(self._of_numbers, answer=Competitive.neuron_posterior)
-        return self._averaged(self._encoded(X), posterior)
+        return self._fitted.door.averaged(self._encoded(X), posterior)
 
     def _describe(self) -> Description:
         share = np.asarray(self.mixing_)

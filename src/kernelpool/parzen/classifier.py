@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import safe_log
 from ..base.classifier import DensityClassifier
-from ..complete.classifier import FittedTabular, TabularClassifier
+from ..complete.classifier import CompleteDoor, FittedTabular, TabularClassifier
 from ..data.door import TrainingData
 from ..data.labels import class_prior_for, labeled
 from ..data.scale import mean_and_variance
@@ -154,23 +154,28 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         return Space(location=location, scale=scale, unit=unit)
 
     def _record(
-        self, network: ParzenNetwork, rows: ParzenRows, z: np.ndarray, space: Space, shared: Any
+        self,
+        network: ParzenNetwork,
+        rows: ParzenRows,
+        z: np.ndarray,
+        space: Space,
+        door: CompleteDoor,
     ) -> dict[str, Any]:
         """The fields of the fitted record."""
         at = network.at
         params = network.params
-        prior = self._prior_given(shared)
+        prior = self._prior_given(door)
         given = self.class_prior is not None
         votes = np.bincount(rows.codes[at], params.weight, minlength=rows.n_classes)
         prior = prior if given else votes / votes.sum()
         conditional = self.radius == "conditional" and isinstance(self._profile, GaussianProfile)
         errors = network.errors
         return {
-            **shared,
+            **vars(door),
             **vars(space),
-            "class_share": prior if given else shared["class_share"],
+            "class_share": prior if given else door.class_share,
             "kernels": z[rows.index[at]],
-            "kernel_classes": shared["classes"][rows.codes[at]],
+            "kernel_classes": door.classes[rows.codes[at]],
             "kernel_weights": params.weight,
             "kept_indices": rows.index[at],
             "radius": params.radius * space.unit,
@@ -187,10 +192,10 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         """The radius where distances are taken; None if it is to be chosen."""
         return None if isinstance(self.radius, str) else float(self.radius) / space.unit
 
-    def _prior_given(self, shared: Any) -> Any:
+    def _prior_given(self, door: CompleteDoor) -> Any:
         if self.class_prior is None:
             return None
-        return class_prior_for(self.class_prior, shared["classes"], shared["class_share"])
+        return class_prior_for(self.class_prior, door.classes, door.class_share)
 
     def _parzen_rows(self, data: TrainingData, space: Space) -> ParzenRows:
         rows: Any = data.rows
@@ -200,14 +205,15 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         return ParzenRows.of(inside, np.flatnonzero(positive > 0), len(data.classes))
 
     def _validation_rows(
-        self, X_val: Any, y_val: Any, shared: Any, space: Space
+        self, X_val: Any, y_val: Any, door: CompleteDoor, space: Space
     ) -> ParzenRows | None:
-        if X_val is None:
+        validation = self._validation(door, X_val, y_val)
+        if validation is None:
             return None
-        z, codes = self._validation_data(X_val, y_val, shared)
-        rows = (space.inside(z), codes, np.ones(len(z)))
+        z, codes, weight = validation
+        rows = space.inside(z), codes, weight
         nowhere = np.full(len(z), -1)
-        return ParzenRows(*rows, nowhere, nowhere, len(shared["classes"]))
+        return ParzenRows(*rows, nowhere, nowhere, len(door.classes))
 
     # -- predictions -------------------------------------------------------------------------------
 
@@ -238,14 +244,16 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         return self._of_kernels(z, log_votes) - log_votes_of_class - log_norm
 
     def _density(self, rows: Any) -> Any:
-        return partial(self._averaged, rows, self._network_log_density, log=True)
+        return partial(self._fitted.door.averaged, rows, self._network_log_density, log=True)
 
     def _evidence(self, rows: Any) -> Any:
         log_prior = safe_log(self._fitted.class_prior)
         return lambda: logsumexp(self._density(rows)() + log_prior, axis=1)
 
     def _posterior(self, rows: Any) -> Any:
-        return partial(self._averaged, rows, partial(self._of_kernels, function=kernel_posterior))
+        return partial(
+            self._fitted.door.averaged, rows, partial(self._of_kernels, function=kernel_posterior)
+        )
 
     def _set_class_prior(self, class_prior: np.ndarray) -> None:
         changed = {"class_prior": class_prior, "class_share": class_prior}
@@ -269,7 +277,7 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
             Booleans.
         """
         x = self._encoded(X)
-        return self._averaged(x, partial(self._of_kernels, function=_covered)) > 0
+        return self._fitted.door.averaged(x, partial(self._of_kernels, function=_covered)) > 0
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         fitted = self._fitted
@@ -444,19 +452,19 @@ class ParzenClassifier(ParzenEstimator):
         self : ParzenClassifier
             The fitted estimator.
         """
-        data, shared = self._complete_data(X, y, sample_weight)
+        door, data = self._complete_data(X, y, sample_weight)
         rng = check_random_state(self.random_state)
-        space = self._space(data, shared["columns"])
+        space = self._space(data, door.columns)
         rows = self._parzen_rows(data, space)
-        prior = self._prior_given(shared)
-        validation = self._validation_rows(X_val, y_val, shared, space)
+        prior = self._prior_given(door)
+        validation = self._validation_rows(X_val, y_val, door, space)
         if self.radius == "conditional" and isinstance(self._profile, GaussianProfile):
             network = conditional_network(rows, prior, rng, validation)
         else:
             config = ParzenConfig(self._profile, self._inner_radius(space), prior)
             network = full_network(rows, config, rng, validation)
         z = np.asarray(data.rows.x, np.float64)  # type: ignore[attr-defined]
-        self._fitted = FittedParzen(**self._record(network, rows, z, space, shared))
+        self._fitted = FittedParzen(**self._record(network, rows, z, space, door))
         return self
 
     def leave_one_out_log_proba(self) -> np.ndarray:
@@ -658,18 +666,18 @@ class ReducedParzenClassifier(ParzenEstimator):
         self : ReducedParzenClassifier
             The fitted estimator.
         """
-        data, shared = self._complete_data(X, y, sample_weight)
+        door, data = self._complete_data(X, y, sample_weight)
         rng = check_random_state(self.random_state)
-        space = self._space(data, shared["columns"])
+        space = self._space(data, door.columns)
         rows = self._parzen_rows(data, space).merged()
-        validation = self._validation_rows(X_val, y_val, shared, space)
+        validation = self._validation_rows(X_val, y_val, door, space)
         size = self._size(rows)
         if validation is not None and size is None:
             raise KernelpoolError(
                 "Validation rows choose among networks of one size; give n_kernels as a number, "
                 'not "auto".'
             )
-        config = ParzenConfig(self._profile, self._inner_radius(space), self._prior_given(shared))
+        config = ParzenConfig(self._profile, self._inner_radius(space), self._prior_given(door))
         edit = self.edit if isinstance(self.edit, bool | str) else _editor(self.edit, space)
         reduction = Reduction(rows, config, rng, edit, validation)
         search = None
@@ -686,13 +694,11 @@ class ReducedParzenClassifier(ParzenEstimator):
             network = reduction.best_trial
             interrupted = True
         z = np.asarray(data.rows.x, np.float64)  # type: ignore[attr-defined]
-        fields = self._record(network, rows, z, space, shared)
+        fields = self._record(network, rows, z, space, door)
         # a certificate needs a network that depends on its kernels and a radius from the fixed list
         # alone
         simple = self.class_prior is None and not self.standardize and data.observed is None
-        simple = (
-            simple and not any(shared["columns"].levels) and len(set(fields["kernel_weights"])) == 1
-        )
+        simple = simple and not any(door.columns.levels) and len(set(fields["kernel_weights"])) == 1
         given = not isinstance(self.radius, str)
         in_list = given or 2.0**-32 <= fields["radius"] < 2.0**32
         self._fitted = FittedReducedParzen(

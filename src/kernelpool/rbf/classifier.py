@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.monitor import print_sweep
-from ..complete.classifier import FittedTabular, KernelNetworkClassifier
-from ..data.labels import given_weights, labeled
+from ..complete.classifier import CompleteDoor, KernelNetworkClassifier
+from ..data.labels import labeled
 from ..errors import KernelpoolError
 from ..inspection.describe import Description, Pool, classes_text, features_text
 from ..records import nested, saved
@@ -22,12 +22,12 @@ from .network import RBFNetwork
 
 
 @saved
-@dataclass(frozen=True, kw_only=True)
-class FittedRBF(FittedTabular):
+@dataclass(frozen=True)
+class FittedRBF:
     """The fitted state of an `RBFNetworkClassifier`."""
 
+    door: CompleteDoor = nested()
     network: RBFNetwork = nested()
-    """Its fields are attributes of the estimator."""
 
 
 class RBFNetworkClassifier(KernelNetworkClassifier):
@@ -194,22 +194,18 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
                 "max_features and metric='learned' exclude each other: a linear map mixes the "
                 "features."
             )
-        data, shared = self._complete_data(X, y, sample_weight)
-        validation = None
-        if X_val is not None:
-            z, codes = self._validation_data(X_val, y_val, shared)
-            validation = z, codes, given_weights(z, sample_weight_val)
+        door, data = self._complete_data(X, y, sample_weight)
         name = type(self).__name__
         seed = check_random_state(self.random_state).randint(2**31)
         network = fit_rbf(
             labeled(data.rows),
             self._settings(RBFSettings, seed=seed),
             len(data.classes),
-            n_numbers=sum(not n for n in shared["columns"].levels),
-            validation=validation,
+            n_numbers=sum(not n for n in door.columns.levels),
+            validation=self._validation(door, X_val, y_val, sample_weight_val),
             on_setting=lambda n, loss: print_sweep(self.verbose, name, n, -loss, float("nan")),
         )
-        self._fitted = FittedRBF(**shared, network=network)
+        self._fitted = FittedRBF(door, network)
         return self
 
     def narrowed(self) -> Self:
