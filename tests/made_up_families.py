@@ -122,10 +122,10 @@ class Unit(Kernel):
             rng.standard_normal((n, kernels.center.shape[1])), like=kernels.center
         )
 
-    def into(self, kernels, frame, *, stretched=False):
+    def into(self, kernels, frame):
         return Centers((kernels.center - frame.origin) / frame.unit)
 
-    def out_of(self, kernels, frame, *, stretched=False):
+    def out_of(self, kernels, frame):
         return Centers(kernels.center * frame.unit + frame.origin)
 
 

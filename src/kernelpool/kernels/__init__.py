@@ -6,7 +6,7 @@ from .full import Full
 from .gaussian import Gaussian, Kernels, Moments, PriorStatistics
 from .kernel import Kernel, KernelSums, NaturalParams, Observed, Parameters
 from .product import Product, ProductKernels
-from .spherical import Spherical
+from .spherical import Spherical, as_diag, as_spherical
 from .tied import Tied
 
 FAMILIES: dict[str, type[Gaussian]] = {
@@ -45,5 +45,7 @@ __all__ = [
     "ProductKernels",
     "Spherical",
     "Tied",
+    "as_diag",
+    "as_spherical",
     "family_for",
 ]

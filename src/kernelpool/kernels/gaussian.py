@@ -644,7 +644,7 @@ class Gaussian(Kernel):
         """Mean and covariance with an entry for every column."""
         return kernels.mean, kernels.covariance
 
-    def into(self, kernels: Kernels, frame: Frame, *, stretched: bool = False) -> Kernels:
+    def into(self, kernels: Kernels, frame: Frame) -> Kernels:
         """Kernels given in the units of the data, in the frame."""
         frame = match_array(frame, like=kernels.mean)
         return Kernels(
@@ -652,7 +652,7 @@ class Gaussian(Kernel):
             self.rescaled(kernels.covariance, 1 / frame.unit),
         )
 
-    def out_of(self, kernels: Kernels, frame: Frame, *, stretched: bool = False) -> Kernels:
+    def out_of(self, kernels: Kernels, frame: Frame) -> Kernels:
         """Kernels of the frame, in the units of the data."""
         frame = match_array(frame, like=kernels.mean)
         return Kernels(frame.outside(kernels.mean), self.rescaled(kernels.covariance, frame.unit))

@@ -87,10 +87,6 @@ class Kernel(ABC):
     name: ClassVar[str]
     equivariant: ClassVar[bool] = True
     """Whether the family is closed under scaling the features one by one."""
-    scaled: ClassVar[str | None] = None
-    """Of one that is not: the family that its kernels are of once features are scaled one by one,
-    see `out_of`.
-    """
     looks_up: ClassVar[bool] = False
     """Whether log-densities have a part that `look_up` finds in tables, beside the features."""
 
@@ -271,15 +267,9 @@ class Kernel(ABC):
         """`n` rows of kernel j, (n, d), drawn with a NumPy generator."""
 
     @abstractmethod
-    def into(self, kernels: Parameters, frame: Frame, *, stretched: bool = False) -> Parameters:
-        """Kernels given in the units of the data, in the frame.
-
-        With `stretched`, in a frame with a unit for each feature: those given are of the family
-        `scaled`.
-        """
+    def into(self, kernels: Parameters, frame: Frame) -> Parameters:
+        """Kernels given in the units of the data, in the frame."""
 
     @abstractmethod
-    def out_of(self, kernels: Parameters, frame: Frame, *, stretched: bool = False) -> Parameters:
-        """Kernels of the frame, in the units of the data; with `stretched`, of the family
-        `scaled`.
-        """
+    def out_of(self, kernels: Parameters, frame: Frame) -> Parameters:
+        """Kernels of the frame, in the units of the data."""

@@ -81,7 +81,6 @@ class Product(Kernel):
         self.name = gaussian.name  # type: ignore[misc]
         self.equivariant = gaussian.equivariant  # type: ignore[misc]
         self.matrices = gaussian.matrices  # type: ignore[misc]
-        self.scaled = gaussian.scaled  # type: ignore[misc]
         self.numbers = [i for i, n in enumerate(levels) if not n]
         self.categorical = [i for i, n in enumerate(levels) if n]
         ends = accumulate((levels[i] for i in self.categorical), initial=0)
@@ -423,17 +422,13 @@ class Product(Kernel):
             take_columns(frame.origin, self.numbers), take_columns(frame.unit, self.numbers)
         )
 
-    def into(
-        self, kernels: ProductKernels, frame: Frame, *, stretched: bool = False
-    ) -> ProductKernels:
-        found = self.gaussian.into(kernels, self._frame_of_numbers(frame), stretched=stretched)
-        return self._with(found, kernels.probability)
+    def into(self, kernels: ProductKernels, frame: Frame) -> ProductKernels:
+        inside = self.gaussian.into(kernels, self._frame_of_numbers(frame))
+        return self._with(inside, kernels.probability)
 
-    def out_of(
-        self, kernels: ProductKernels, frame: Frame, *, stretched: bool = False
-    ) -> ProductKernels:
-        found = self.gaussian.out_of(kernels, self._frame_of_numbers(frame), stretched=stretched)
-        return self._with(found, kernels.probability)
+    def out_of(self, kernels: ProductKernels, frame: Frame) -> ProductKernels:
+        outside = self.gaussian.out_of(kernels, self._frame_of_numbers(frame))
+        return self._with(outside, kernels.probability)
 
 
 class ObservedProduct(Observed):

@@ -2,10 +2,14 @@ r"""Spherical Gaussians: one variance a kernel, :math:`\Sigma_j = \sigma_j^2 I` 
 2001, (39)).
 """
 
+from dataclasses import replace
+from typing import TypeVar
+
 from ..arrays import Array, namespace, transpose_into
-from ..rows import Block, Frame
-from .diag import Diag
+from ..rows import Block
 from .gaussian import INVERSE_GAMMA_DOF, Gaussian, Kernels
+
+K = TypeVar("K", bound=Kernels)
 
 
 class Spherical(Gaussian):
@@ -13,7 +17,6 @@ class Spherical(Gaussian):
 
     name = "spherical"
     equivariant = False
-    scaled = Diag.name
 
     def square(self, x: Array) -> Array:
         return namespace(x).sum(x * x, axis=0, keepdims=True)
@@ -76,15 +79,15 @@ class Spherical(Gaussian):
         return (n_kernels,)
 
     def variances(self, kernels: Kernels) -> Array:
-        return kernels.covariance[:, None] + namespace(kernels.mean).zeros_like(kernels.mean)
+        return as_diag(kernels).covariance
 
-    def into(self, kernels: Kernels, frame: Frame, *, stretched: bool = False) -> Kernels:
-        if not stretched:
-            return super().into(kernels, frame)
-        inside = Diag(self.floor).into(kernels, frame)
-        return Kernels(inside.mean, namespace(inside.mean).mean(inside.covariance, axis=1))
 
-    def out_of(self, kernels: Kernels, frame: Frame, *, stretched: bool = False) -> Kernels:
-        if not stretched:
-            return super().out_of(kernels, frame)
-        return Diag(self.floor).out_of(Kernels(kernels.mean, self.variances(kernels)), frame)
+def as_diag(kernels: K) -> K:
+    """Spherical kernels as diagonal ones, whose features may be scaled one by one."""
+    variance = kernels.covariance[:, None] + namespace(kernels.mean).zeros_like(kernels.mean)
+    return replace(kernels, covariance=variance)
+
+
+def as_spherical(kernels: K) -> K:
+    """Diagonal kernels as spherical ones, of the mean variance of their features."""
+    return replace(kernels, covariance=namespace(kernels.mean).mean(kernels.covariance, axis=1))

@@ -39,7 +39,7 @@ from ..inspection.describe import (
     features_text,
     training_text,
 )
-from ..kernels import FAMILIES, Gaussian
+from ..kernels import FAMILIES, Gaussian, as_diag
 from ..penalties import Overlap
 from ..penalties.penalty import Subkernels
 from ..rows import Frame, Rows, as_rows, one_blas_thread
@@ -1020,13 +1020,16 @@ class SharedKernelClassifier(  # type: ignore[misc]
             :math:`\Sigma_{jk}`, by `covariance_type`; of tied kernels one matrix a class, (n_classes, n_features, n_features).
         """
         kernel, _, subkernels, frame = self._subkernels(X, y, sample_weight)
-        stretched = kernel.name != self.covariance_type_
         if not isinstance(kernel, Gaussian):
             raise KernelpoolError(
                 "subkernels has means and covariances of numbers; this model has categories "
                 "besides."
             )
-        by_class = [kernel.out_of(part, frame, stretched=stretched) for part in subkernels.kernels]
+        by_class = list(subkernels.kernels)
+        if kernel.name != self.covariance_type_:
+            by_class = list(map(as_diag, by_class))
+        data_kernel = self._fitted.network.kernel
+        by_class = [data_kernel.out_of(kernels, frame) for kernels in by_class]
         axis = 0 if kernel.name == "tied" else 1
         means = np.stack([np.asarray(part.mean) for part in by_class], axis=1)
         return means, np.stack([np.asarray(part.covariance) for part in by_class], axis=axis)

@@ -14,7 +14,7 @@ from ..data.labels import check_columns, class_prior_for, given_array, label_nam
 from ..data.scale import feature_name
 from ..em import Fit, Outcome, Squarem, Stop, best_of, em
 from ..errors import KernelpoolError
-from ..kernels import FAMILIES, Kernels, family_for
+from ..kernels import FAMILIES, Kernels, as_diag, as_spherical, family_for
 from ..penalties import Anchor, CategoryPrior, Conjugate, NoPenalty, Overlap, Penalty
 from ..rows import Rows, as_rows, max_abs_value, one_blas_thread
 from ..rows.sample import ClassSample, sample_rows
@@ -123,17 +123,12 @@ class Settings:
         return any(map(is_auto, given))
 
     @property
-    def is_stretched(self) -> bool:
-        """Whether kernels are of another family in the units of the data than in those of
-        training.
-        """
-        return self.standardize and FAMILIES[self.covariance_type].scaled is not None
-
-    @property
     def type_in_data_units(self) -> str:
-        """The family of the kernels in the units of the data."""
-        scaled = FAMILIES[self.covariance_type].scaled
-        return scaled if self.standardize and scaled is not None else self.covariance_type
+        """The family of the kernels in the units of the data: of standardized features, spherical
+        kernels are diagonal there.
+        """
+        stays = FAMILIES[self.covariance_type].equivariant or not self.standardize
+        return self.covariance_type if stays else "diag"
 
     @property
     def n_total(self) -> int | None:
@@ -172,10 +167,12 @@ class MixtureTraining:
         self.settings = settings
         floor = settings.covariance_floor
         name = settings.covariance_type
-        stretched = settings.is_stretched
         about = data.mean, data.variance, data.levels
-        self.frame, self.variance = frame_of(name, *about, standardize=stretched)
+        self.frame, self.variance = frame_of(name, *about, standardize=settings.standardize)
         self.host_kernel: Any = family_for(name, floor * self.variance, data.levels)
+        self.data_kernel: Any = family_for(
+            settings.type_in_data_units, floor * self.variance, data.levels
+        )
         at_rows = match_array(floor * self.variance, like=data.rows.backend)
         self.kernel: Any = family_for(name, at_rows, data.levels)
         self.class_prior = class_prior_for(settings.class_prior, data.classes, data.class_share)
@@ -559,20 +556,19 @@ class MixtureTraining:
         )
 
     def _outside(self, inside: Kernels) -> tuple[np.ndarray, np.ndarray]:
-        kernel = self.host_kernel
-        stretched = self.settings.is_stretched
-        arrays: tuple[np.ndarray, np.ndarray] = kernel.to_arrays(
-            kernel.out_of(inside, self.frame, stretched=stretched)
-        )
-        return arrays
+        if self.data_kernel.name != self.host_kernel.name:
+            inside = as_diag(inside)
+        outside = self.data_kernel.out_of(inside, self.frame)
+        return self.data_kernel.to_arrays(outside)  # type: ignore[no-any-return]
 
     def in_frame(
         self, means: np.ndarray, covariances: np.ndarray, probability: np.ndarray | None = None
     ) -> Kernels:
         """Kernels given in the units of the data, in the frame."""
-        kernels = self.host_kernel.from_arrays(means, covariances, probability)
-        stretched = self.settings.is_stretched
-        return self.host_kernel.into(kernels, self.frame, stretched=stretched)  # type: ignore[no-any-return]
+        kernels = self.data_kernel.from_arrays(means, covariances, probability)
+        kernels = self.data_kernel.into(kernels, self.frame)
+        changed = self.data_kernel.name != self.host_kernel.name
+        return as_spherical(kernels) if changed else kernels
 
     def described(self) -> dict[str, Any]:
         """The arguments of `FitMonitor.fitting`."""

@@ -19,7 +19,7 @@ import numpy as np
 from ..arrays import logsumexp, namespace, safe_log
 from ..base.classifier import RowFunction, log_softmax, prior_shift
 from ..data.scale import feature_scale
-from ..kernels import FAMILIES, Kernels, NaturalParams, family_for
+from ..kernels import FAMILIES, Kernels, NaturalParams, as_spherical, family_for
 from ..penalties import Overlap
 from ..penalties.penalty import Subkernels
 from ..records import nested, saved, unsaved
@@ -376,8 +376,7 @@ class FittedSharedKernel:
         unit[numbers] = width * np.exp(np.mean(np.log(frame.unit[numbers] / width)))
         frame = Frame(frame.origin, unit)
         kernel: Any = family_for(self.training_type, 0 * unit, network.levels)
-        arrays = network.means, network.covariances, network.probabilities
-        return kernel, kernel.into(kernel.from_arrays(*arrays), frame, stretched=True), frame
+        return kernel, as_spherical(network.kernel.into(network.kernels, frame)), frame
 
     def subkernels(self, rows: Rows) -> tuple[Any, Kernels, Subkernels, Frame]:
         """The family, the kernels and their subkernels by some labeled rows, in a frame, and that

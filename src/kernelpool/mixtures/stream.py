@@ -47,7 +47,7 @@ from ..data.labels import (
 )
 from ..data.scale import check_finite
 from ..errors import KernelpoolError
-from ..kernels import FAMILIES, Gaussian, Kernels, Moments
+from ..kernels import FAMILIES, Gaussian, Kernels, Moments, as_diag
 from ..penalties import Conjugate, NoPenalty, Penalty
 from ..records import replaced
 from ..rows import Frame, Rows, as_rows
@@ -227,12 +227,14 @@ class StreamNetwork:
         state = self.state
         settings = self.settings
         n_kernels = len(self.state.mean)
-        kernels = self.kernel.out_of(
-            self.params.kernels, state.frame, stretched=settings.is_stretched
-        )
+        data_type = settings.type_in_data_units
+        kernels = self.params.kernels
+        if data_type != settings.covariance_type:
+            kernels = as_diag(kernels)
+        kernels = FAMILIES[data_type](self.kernel.floor).out_of(kernels, state.frame)
         arrays = kernels.mean, kernels.covariance, state.mixing, self.class_prior
         return FittedSharedKernel.of(
-            ClassDensities(settings.type_in_data_units, *arrays, None, columns.levels),
+            ClassDensities(data_type, *arrays, None, columns.levels),
             columns,
             classes,
             owners=classes[state.owners],
