@@ -373,6 +373,13 @@ class ConformalClassifier(MetaClassifier):
         likely = np.argmax(self.predict_proba(X), axis=1)
         return np.asarray(self.classes_[likely])
 
+    def _to_graph(self, x: Any) -> dict[str, Any]:
+        raise KernelpoolError(
+            "ConformalClassifier cannot be exported to ONNX, which has no sets of classes: export "
+            "one of its classifiers, such as model.estimators_[0], and compare its answers with "
+            "calibration_probability_ and calibration_density_."
+        )
+
     def _describe(self) -> Description:
         inside = describe(self.estimators_[0])
         n_models = len(self.estimators_)

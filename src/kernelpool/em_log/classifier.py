@@ -38,6 +38,7 @@ from .fit import (
     regression_data,
 )
 from .network import ACTIVATIONS, EMLogRun
+from .onnx import regression_to_graph, to_graph
 from .readout import LeastSquares, Logistic, class_targets
 
 STARTS = ("kmeans", "random", "em")
@@ -393,6 +394,9 @@ class EMLogClassifier(KernelNetworkClassifier, EMLogEstimator):
     def _is_logistic(self) -> bool:
         return bool(self.readout != "least_squares")
 
+    def _to_graph(self, x: Any) -> dict[str, Any]:
+        return to_graph(x, self._fitted, logistic=self._is_logistic)
+
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
         output = self._fitted.outputs(z)
         if output.shape[1] == 1:
@@ -531,6 +535,9 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
             single_output=np.asarray(y).ndim == 1,
         )
         return self._finish(run.outcome)
+
+    def _to_graph(self, x: Any) -> dict[str, Any]:
+        return regression_to_graph(x, self._fitted)
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

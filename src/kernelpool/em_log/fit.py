@@ -56,20 +56,25 @@ class EMLogNetwork:
     best_iter: int
     converged: bool
 
+    @property
+    def mixture(self) -> ClassDensities:
+        """The hidden layer: a mixture of one class."""
+        arrays = self.covariance_type, self.means, self.covariances, self.mixing[:, None]
+        return ClassDensities(*arrays, np.ones(1), None, (0,) * self.means.shape[1])
+
     def activations(self, x: np.ndarray) -> np.ndarray:
         """Columns of the readout without the bias, (n, M)."""
-        mixing = self.mixing[:, None]
-        one = np.ones(1)
-        arrays = self.covariance_type, self.means, self.covariances, mixing, one, None
-        mixture = ClassDensities(*arrays, (0,) * self.means.shape[1])
-        kernel = mixture.kernel
+        mixture = self.mixture
         frame = mixture.frame
-        params = Params(kernel.into(mixture.kernels, frame), mixing, one)
+        kernels = mixture.kernel.into(mixture.kernels, frame)
+        params = Params(kernels, mixture.mixing, mixture.class_prior)
         log_scale = self.activation_log_scale
         if self.activation != "normalized":
             log_scale = log_scale + frame.log_volume / self.temperature
         rows = ArrayRows(x).framed(frame, 6 * len(self.means))
-        return Hidden(kernel, self.activation, self.temperature).columns(rows, params, log_scale)
+        return Hidden(mixture.kernel, self.activation, self.temperature).columns(
+            rows, params, log_scale
+        )
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """(n, o)."""

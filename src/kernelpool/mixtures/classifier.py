@@ -56,6 +56,7 @@ from .fit import (
 )
 from .fitted import ClassDensities, FittedSharedKernel
 from .network import shares_of_classes
+from .onnx import to_graph
 from .search import choose_settings
 from .start import Start, check_degree, check_positive, family_of, named_features
 from .stream import (
@@ -1111,6 +1112,9 @@ class SharedKernelClassifier(  # type: ignore[misc]
             The criterion.
         """
         return -2 * self.log_likelihood(X, y, sample_weight) + 2 * self.n_parameters()
+
+    def _to_graph(self, x: Any) -> dict[str, Any]:
+        return to_graph(x, self._fitted)
 
     def _describe(self) -> Description:
         n = plural(len(self.means_), f"{gaussians_text(self.covariance_type_)} Gaussian kernel")

@@ -29,6 +29,7 @@ from .classifier import SharedKernelClassifier
 from .description import gaussians_text, member_name, shared_pool, sharing_name
 from .fit import is_learned
 from .fitted import Member, average_density
+from .onnx import average_to_graph
 from .start import check_degree
 
 
@@ -212,6 +213,10 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
         for i, member in enumerate(self.estimators_):
             x[drawn == i] = member._sample_rows(codes[drawn == i], rng)
         return x
+
+    def _to_graph(self, x: Any) -> dict[str, Any]:
+        networks = [member._fitted.network for member in self.estimators_]
+        return average_to_graph(x, networks, self.class_prior_)
 
     def _describe(self) -> Description:
         """The kernels of all networks, one network after the other."""

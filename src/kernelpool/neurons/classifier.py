@@ -20,6 +20,7 @@ from ..rows import Frame
 from ..text import plural
 from .fit import GradientRule, fit_neurons, weights_in
 from .network import Competitive, NeuronParams
+from .onnx import to_graph
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,6 +286,9 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         """
         posterior = partial(self._of_numbers, answer=Competitive.neuron_posterior)
         return self._fitted.door.averaged(self._encoded(X), posterior)
+
+    def _to_graph(self, x: Any) -> dict[str, Any]:
+        return to_graph(x, self._fitted, margin=self.margin)
 
     def _describe(self) -> Description:
         share = np.asarray(self.mixing_)

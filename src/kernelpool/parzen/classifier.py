@@ -50,6 +50,7 @@ from .network import (
     log_votes,
     voting_params,
 )
+from .onnx import to_graph
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,6 +298,9 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
             own = fitted.kernels[chosen][:, at]
             x[:, i] = np.where(own.any(axis=1), own.argmax(axis=1), n - 1) if n else z[:, at[0]]
         return x
+
+    def _to_graph(self, x: Any) -> dict[str, Any]:
+        return to_graph(x, self._fitted, self._profile)
 
     def _pool(self) -> Pool:
         fitted = self._fitted

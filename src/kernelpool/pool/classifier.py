@@ -51,6 +51,7 @@ from .fit import (
     log_probas,
     pooled,
 )
+from .onnx import to_graph
 
 SETS = ("auto", "fast")
 """The sets of members; the second has fewer networks."""
@@ -530,6 +531,9 @@ class PooledClassifier(DensityClassifier):
         return self.columns_.imputed(X, x, found)
 
     # -- description -------------------------------------------------------------------------------
+
+    def _to_graph(self, x: Any) -> dict[str, Any]:
+        return to_graph(x, self._fitted)
 
     def _describe(self) -> Description:
         """The members and their weights; the kernels are those of its densities."""

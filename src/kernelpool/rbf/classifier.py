@@ -19,6 +19,7 @@ from ..records import nested, saved
 from ..text import plural
 from .fit import RBFSettings, fit_rbf
 from .network import RBFNetwork
+from .onnx import to_graph
 
 
 @saved
@@ -227,6 +228,9 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
 
     def _network_activations(self, z: np.ndarray) -> np.ndarray:
         return np.asarray(self._fitted.network.activations(z))
+
+    def _to_graph(self, x: Any) -> dict[str, Any]:
+        return to_graph(x.indicators(self.columns_.levels), self._fitted.network)
 
     def _describe(self) -> Description:
         network = self._fitted.network

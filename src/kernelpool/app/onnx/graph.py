@@ -1,19 +1,27 @@
 """A small writer of ONNX graphs: tensors with NumPy's operators and functions, each of which adds a
 node.
+
+The converters of the methods (`kernelpool.rbf.onnx` and its like) get a `Tensor` of rows and a
+fitted record, and import nothing from here. What several of them need is a method of `Tensor` or
+`Graph`. Distances are taken from x - mean, so that float32 loses no more than it must; squares are
+expanded in float64 alone.
 """
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from ...tables.columns import indicators_of
+
 OPSETS = {"": 18, "ai.onnx.ml": 3}
+"""Versions of the operators: the standard ones, and for categories those for machine learning."""
+
 IR_VERSION = 9
-"""Runtimes from 2023 on read these (onnxruntime 1.14). Categories need ONNX's operators for machine
-learning as well.
-"""
+"""Version of the format. Runtimes from 2023 on read it and `OPSETS` (onnxruntime 1.14)."""
 
 LOG_ZERO = {np.dtype(np.float64): -1e300, np.dtype(np.float32): -1e37}
 """Stands for log 0: sums of it stay finite, and it is less than any log-density that a row can
@@ -79,6 +87,11 @@ class Tensor(NDArrayOperatorsMixin):
         """Some of the columns."""
         return self.graph.op("Gather", self, indices, axis=1)
 
+    def row_of(self, table: np.ndarray, column: int) -> "Tensor":
+        """The row of a table, (levels, m), at the code in a column: (n, m)."""
+        code = self.take([column]).squeeze(1).astype(np.int64)
+        return self.graph.op("Gather", table, code, axis=0)
+
     def slice(self, start: int, stop: int, axis: int = 1) -> "Tensor":
         """A range along an axis."""
         return self.graph.op("Slice", self, [start], [stop], [axis])
@@ -100,6 +113,37 @@ class Tensor(NDArrayOperatorsMixin):
         peak = self.max(axis)
         return np.log(np.exp(self - peak).sum(axis)) + peak.squeeze(axis)
 
+    def any(self) -> "Tensor":
+        """Whether any entry is not zero, a scalar; there may be no rows."""
+        return self.graph.op("ReduceSum", self, keepdims=0) > 0.5
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def complete(self) -> "Tensor":
+        """Rows for a network that takes complete ones: a missing cell ends the run with an error."""
+        g = self.graph
+        if g.complete:
+            return self
+        g.complete = True
+        some = np.isnan(self).astype(g.dtype).any().astype(np.int64)
+        message = "A cell is missing, and the exported network takes complete rows only"
+        return self + g.op("Gather", np.zeros(1), some, message=message)
+
+    def indicators(self, levels: tuple[int, ...]) -> "Tensor":
+        """`Columns.indicators` of encoded rows, which must be complete: the numbers, then an
+        indicator for each category.
+        """
+        x = self.complete()
+        if not any(levels):
+            return x
+        numbers = [i for i, n in enumerate(levels) if not n]
+        parts = [x.take(numbers)] if numbers else []
+        for i, n_levels in enumerate(levels):
+            if n_levels > 1:
+                codes = np.arange(float(n_levels))[:, None]
+                parts.append(x.row_of(indicators_of(codes, (n_levels,)), i))
+        return x.graph.concat(parts)
+
     def scaled(self, origin: np.ndarray, unit: np.ndarray) -> "Tensor":
         """(x - origin) / unit: float32 cannot hold an origin far from zero, so what is left of it is
         subtracted in a second step.
@@ -108,6 +152,44 @@ class Tensor(NDArrayOperatorsMixin):
         first = origin.astype(self.graph.dtype).astype(np.float64)
         x = self - first
         return (x if (first == origin).all() else x - (origin - first)) * (1 / unit)
+
+    def framed(self, origin: np.ndarray, unit: np.ndarray) -> "Tensor":
+        """The same within bounds whose squares cannot overflow."""
+        bound = float(np.finfo(self.graph.dtype).max) ** (1 / 3)
+        return self.scaled(origin, unit).clip(-bound, bound)
+
+    # -- kernels -----------------------------------------------------------------------------------
+
+    def squared_distances(
+        self, center: np.ndarray, weight: np.ndarray | None = None, *, narrow: bool = False
+    ) -> "Tensor":
+        """Squared distances from centers, (n, M), along the features of each kernel where it has a
+        `weight` for them, (M, d).
+
+        By products where the type can bear the cancellation and kernels are not `narrow`, else a
+        feature at a time.
+        """
+        weight = np.ones_like(center) if weight is None else weight
+        if self.graph.dtype == np.float64 and not narrow:
+            constant = (center**2 * weight).sum(axis=1)
+            return self @ (-2 * (center * weight).T) + (self * self) @ weight.T + constant
+        columns = []
+        for i in range(center.shape[1]):
+            difference = self.take([i]) - center[:, i]
+            columns.append(difference * difference * weight[:, i])
+        return sum(columns[1:], start=columns[0])
+
+    def gaussian(
+        self, mean: np.ndarray, variance: np.ndarray, known: "Tensor | None" = None
+    ) -> "Tensor":
+        """Log-densities of Gaussian kernels with diagonal covariances, (n, M), in the features
+        whose `known`, (n, d), is one.
+        """
+        deviate = (self.unsqueeze(1) - mean) * variance**-0.5  # (n, M, d)
+        by_feature = deviate * deviate * -0.5 + -0.5 * np.log(2 * math.pi * variance)
+        if known is not None:
+            by_feature = by_feature * known.unsqueeze(1)
+        return by_feature.sum(2)
 
 
 class Graph:
@@ -142,7 +224,7 @@ class Graph:
         kind = kinds.get(array.dtype.kind, array.dtype)
         text = kind.kind in "UO"
         flat: Any = array.ravel() if text else array.astype(kind).ravel()
-        flat = [str(part).encode("utf-8") for part in flat] if text else flat
+        flat = [str(value).encode("utf-8") for value in flat] if text else flat
         self.constants.append(helper.make_tensor(name, self.kind(kind), list(array.shape), flat))
         return name
 
@@ -154,14 +236,14 @@ class Graph:
         message: str | None = None,
         **attributes: Any,
     ) -> Tensor:
-        """Add a node, and return what it makes. A runtime quotes `message` where the node fails."""
+        """Add a node, and return its output. A runtime quotes `message` where the node fails."""
         from onnx import helper
 
-        given = [part.name if isinstance(part, Tensor) else self.constant(part) for part in inputs]
-        made = name or f"/{operator.lower()}_{next(self._names)}"
-        node = helper.make_node(operator, given, [made], name=message or made, **attributes)
+        names = [a.name if isinstance(a, Tensor) else self.constant(a) for a in inputs]
+        output = name or f"/{operator.lower()}_{next(self._names)}"
+        node = helper.make_node(operator, names, [output], name=message or output, **attributes)
         self.nodes.append(node)
-        return Tensor(self, made)
+        return Tensor(self, output)
 
     def where(self, condition: Tensor, a: Any, b: Any) -> Tensor:
         """`a` where the condition is true, else `b`."""
@@ -171,6 +253,14 @@ class Graph:
         """Tensors along the second axis."""
         return self.op("Concat", *tensors, axis=1)
 
+    def stack(self, tensors: Sequence[Tensor]) -> Tensor:
+        """Tensors along a new second axis."""
+        return self.concat([tensor.unsqueeze(1) for tensor in tensors])
+
+    def mean(self, tensors: Sequence[Tensor]) -> Tensor:
+        """Of tensors of one shape."""
+        return self.op("ReduceMean", self.stack(tensors), [1], keepdims=0)
+
     def choose(
         self,
         condition: Tensor,
@@ -178,20 +268,22 @@ class Graph:
         otherwise: Callable[..., Tensor],
         *inputs: Tensor,
     ) -> Tensor:
-        """What `then` makes of the inputs, (n, M), where the condition, a scalar, is true, and else
-        what `otherwise` does.
-        """
+        """`then` of the inputs, (n, M), where the condition, a scalar, is true, else `otherwise`."""
         from onnx import helper
 
         branches = {}
         for name, build in (("then_branch", then), ("else_branch", otherwise)):
             g = Graph(self.dtype, self._names)
-            made = build(*(Tensor(g, tensor.name) for tensor in inputs)).name
-            info = helper.make_tensor_value_info(made, self.kind(self.dtype), [None, None])
+            output = build(*(Tensor(g, tensor.name) for tensor in inputs)).name
+            info = helper.make_tensor_value_info(output, self.kind(self.dtype), [None, None])
             branches[name] = helper.make_graph(g.nodes, name, [], [info], g.constants)
         return self.op("If", condition, **branches)
 
-    def safe_log(self, p: np.ndarray) -> np.ndarray:
+    def safe_log(self, p: Any) -> np.ndarray:
         """log p as an array, `forbidden` for log 0."""
-        positive = np.asarray(p) > 0
-        return np.where(positive, np.log(np.where(positive, p, 1.0)), self.forbidden)
+        with np.errstate(divide="ignore"):
+            return self.finite(np.log(p))
+
+    def finite(self, log_p: np.ndarray) -> np.ndarray:
+        """`forbidden` for minus infinity, and where a number is undefined."""
+        return np.where(np.isfinite(log_p), log_p, self.forbidden)

@@ -1,0 +1,85 @@
+"""Inputs of an exported model: one for all columns, or one for each column of a table with
+categories; and what a pipeline does to them before the network.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import KernelpoolError
+from ...tables.columns import codes_of
+from ...text import shorten
+from .graph import OPSETS, Graph, Tensor
+from .outputs import OUTPUTS
+
+
+def inputs_of(g: Graph, steps: Any, network: Any, outside: Any) -> tuple[list[Any], Tensor]:
+    """The inputs (name, column, type, width), and the rows that the network takes."""
+    columns = network.columns_
+    if steps is None and any(columns.levels):
+        names = list(columns.names or (f"x{i}" for i in range(len(columns.levels))))
+        kinds = [np.dtype(str) if n else outside for n in columns.levels]
+        free = free_names(names)
+        inputs = list(zip(free, names, kinds, [1] * len(free), strict=True))
+        return inputs, _coded([Tensor(g, name) for name in free], columns.categories)
+    width = len(columns.levels) if steps is None else int(steps[0].n_features_in_)
+    x = Tensor(g, "X").astype(g.dtype)
+    return [("X", "X", outside, width)], x if steps is None else _stepped(g, steps, x, width)
+
+
+def _stepped(g: Graph, steps: Any, x: Tensor, n_features: int) -> Tensor:
+    """Rows behind the steps of a pipeline before the network, by skl2onnx."""
+    from onnx import compose
+    from skl2onnx import convert_sklearn
+    from skl2onnx.common import data_types as types
+
+    number = types.DoubleTensorType if g.dtype == np.float64 else types.FloatTensorType
+    initial = [("X", number([None, n_features]))]
+    try:
+        made = convert_sklearn(steps, initial_types=initial, target_opset=OPSETS)
+    except Exception as error:  # skl2onnx raises many kinds where it has no answer
+        raise KernelpoolError(
+            f"A step before the classifier cannot be exported to ONNX: "
+            f"{shorten(' '.join(str(error).split()), 300)} "
+            f"Export the last step alone, and transform the rows yourself."
+        ) from None
+    graph = compose.add_prefix(made, "steps/").graph
+    g.op("Identity", x, name=graph.input[0].name)
+    g.nodes += graph.node
+    g.constants += graph.initializer
+    return Tensor(g, graph.output[0].name).astype(g.dtype)
+
+
+def free_names(columns: Sequence[str]) -> list[str]:
+    """The names of columns, with underscores behind those that are taken."""
+    names: dict[str, None] = {}
+    for at, column in enumerate(columns):
+        # half a character is no text, and "" is no name
+        name = column.encode("utf-8", "replace").decode("utf-8") or f"x{at}"
+        while name in OUTPUTS or name in names:
+            name += "_"
+        names[name] = None
+    return list(names)
+
+
+def _coded(columns: list[Tensor], categories: Sequence[Any]) -> Tensor:
+    """Columns, each (n, 1), as encoded rows, (n, d): categories by their codes, NaN for a missing
+    cell.
+    """
+    g = columns[0].graph
+    encoded = []
+    for column, names in zip(columns, categories, strict=True):
+        if names is not None:
+            codes = {"": math.nan} | codes_of(names.tolist())
+            column = g.op(
+                "LabelEncoder",
+                column,
+                domain="ai.onnx.ml",
+                keys_strings=list(codes),
+                values_floats=list(codes.values()),
+                default_float=float(len(names)),
+            )
+        encoded.append(column.astype(g.dtype))
+    return g.concat(encoded)
