@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from kernelpool.data.door import surveyed
 from kernelpool.em_log.fit import hidden_layer
-from kernelpool.mixtures.fit import Settings
+from kernelpool.mixtures.fit import MixtureSettings
 from kernelpool.rows import as_rows
 
 
@@ -47,8 +47,12 @@ def trained_mixture(
     `widths` replaces their variances: "unit" is variance one, as in (1) of the EM-Log paper, and
     "farthest" the largest squared distance between two centers, as in Netlab.
     """
-    settings = Settings(
-        covariance_type="spherical", kernel_prior=kernel_prior, max_iter=max_iter, tol=tol
+    settings = MixtureSettings(
+        covariance_type="spherical",
+        standardize=False,
+        kernel_prior=kernel_prior,
+        max_iter=max_iter,
+        tol=tol,
     )
     X = np.asarray(X, np.float64)
     data = surveyed(as_rows(X, np.zeros(len(X), int)), np.zeros(1))

@@ -8,7 +8,7 @@ from sklearn.base import clone
 import kernelpool
 from kernelpool import SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
-from kernelpool.mixtures.fit import Settings
+from kernelpool.mixtures.fit import MixtureSettings
 from kernelpool.mixtures.stream import STEP_POWER, StreamNetwork, step_size
 from kernelpool.rows import ArrayRows
 
@@ -34,7 +34,9 @@ def test_a_step_of_the_whole_weight_is_a_sweep_of_batch_em(blobs, family):
     x, y = blobs
     start = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=0.5, random_state=0)
     start.partial_fit(x, y, classes=[0, 1, 2])
-    settings = Settings(covariance_type=family, sharing=0.5)
+    settings = MixtureSettings(
+        covariance_type=family, sharing=0.5, standardize=False, kernel_prior=None
+    )
     before = StreamNetwork(start._fitted.stream, settings, half_life=1e-9)  # forgets all at once
     rows = ArrayRows(x, y)
     after = before.step(rows)

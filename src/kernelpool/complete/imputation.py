@@ -17,7 +17,7 @@ from scipy.special import logsumexp, ndtri
 from scipy.stats import qmc
 
 from ..data.door import surveyed
-from ..mixtures.fit import Settings, fit_shared_kernel
+from ..mixtures.fit import MixtureSettings, fit_shared_kernel
 from ..mixtures.fitted import ClassDensities
 from ..rows import as_rows
 from ..rows.sample import content_key, sample_rows
@@ -47,22 +47,14 @@ def imputation_mixture(
         x = chosen
     data = surveyed(sample, one, columns)
     n_numbers = sum(not n for n in columns.levels)
-    family = "diag" if not n_numbers else "full" if n_numbers <= MOST_FULL else "tied"
+    family = "full" if n_numbers <= MOST_FULL else "tied"
     scale = np.sqrt(np.where(data.variance > 0, data.variance, 1.0))
     n_distinct = len(np.unique(content_key((x - data.mean) / scale, 0)))
     n_kernels = int(np.clip(n_distinct // (ROWS_A_FEATURE * x.shape[1]), 1, MOST_KERNELS))
-    fitted, *_ = fit_shared_kernel(
-        data,
-        Settings(
-            n_kernels,
-            family,
-            covariance_floor=1e-3,
-            kernel_prior="conjugate",
-            max_iter=50,
-            tol=1e-3,
-            seed=seed,
-        ),
+    settings = MixtureSettings(
+        n_kernels, family, covariance_floor=1e-3, max_iter=50, tol=1e-3, seed=seed
     )
+    fitted, *_ = fit_shared_kernel(data, settings.suited(columns.levels))
     return fitted.network
 
 

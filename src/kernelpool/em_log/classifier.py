@@ -24,7 +24,7 @@ from ..inspection.describe import (
 )
 from ..kernels import FAMILIES
 from ..mixtures.description import gaussian_shapes, gaussians_text
-from ..mixtures.fit import Settings
+from ..mixtures.fit import MixtureSettings
 from ..mixtures.start import named_features
 from ..tables.columns import Columns
 from ..text import plural
@@ -131,7 +131,7 @@ class EMLogEstimator(Estimator):
         family = self.covariance_type
         if init not in STARTS:
             init, family = given_mixture(init, data.rows.n_features)
-        settings = Settings(
+        settings = MixtureSettings(
             covariance_type=family,
             covariance_floor=COVARIANCE_FLOOR,
             kernel_prior=self.kernel_prior,

@@ -16,7 +16,7 @@ from ..data.scale import mean_and_variance
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Kernels
-from ..mixtures.fit import MixtureTraining, Settings
+from ..mixtures.fit import MixtureSettings, MixtureTraining
 from ..mixtures.fitted import ClassDensities
 from ..mixtures.network import Params
 from ..mixtures.start import Start
@@ -154,7 +154,7 @@ HiddenStart = tuple[MixtureTraining, Params, bool, int]
 
 def hidden_layer(
     data: TrainingData,
-    settings: Settings,
+    settings: MixtureSettings,
     init: str | GivenMixture,
     *,
     n_kernels: int | None,

@@ -48,8 +48,10 @@ from ..text import plural
 from .conditional import fit_discriminative
 from .description import gaussians_text, shared_pool, sharing_of, sharing_text
 from .fit import (
-    Settings,
+    MixtureSettings,
     Training,
+    as_record,
+    continued,
     fit_shared_kernel,
     is_auto,
     split_by_class,
@@ -57,8 +59,8 @@ from .fit import (
 from .fitted import ClassDensities, FittedSharedKernel
 from .network import shares_of_classes
 from .onnx import to_graph
-from .search import choose_settings
-from .start import Start, check_degree, check_positive, family_of, named_features
+from .search import UNTIL_CHOSEN, choose_settings
+from .start import Start, check_positive, family_of, named_features
 from .stream import (
     StreamNetwork,
     StreamState,
@@ -384,56 +386,46 @@ class SharedKernelClassifier(  # type: ignore[misc]
             The fitted estimator.
         """
         settings = self._mixture_settings()
-        selection = None
-        interrupted = False
         data = self._data(X, y, sample_weight)
-        if data.levels is not None and min(data.levels) > 0:  # without numbers there is no shape
-            settings = replace(settings, covariance_type="diag")
+        settings = settings.suited(data.columns.levels)
+        selection = None
+        held_out = None
+        choice_interrupted = False
+        training_interrupted = False
+        if X_val is not None:
+            x, codes = validation_rows(self, X_val, y_val, data.columns, data.classes)
+            weight = given_weights(x, sample_weight_val)
+            held_out = SampledRows(x.astype(np.float64), codes, weight, row_keys(x, weight))
         with named_features(data.columns):
             if self._warm:
-                settings = self._continued(settings, data)
+                settings = continued(settings, self._auto, self._fitted, data)
                 selection = self._fitted.selection
-            elif settings.has_auto:
-                settings, selection, interrupted = choose_settings(settings, data, self.verbose)
+            elif self._auto:
+                chosen = choose_settings(settings, self._auto, data, self.verbose)
+                settings, selection, choice_interrupted = chosen
             monitor = FitMonitor(self, X, y, sample_weight, self._as_if_stopped)
             fitted, run, dropped = fit_shared_kernel(data, settings, monitor)
-            fitted = replace(fitted, selection=selection)
-            stopped = False
             if self._warm:
-                before = self._fitted.n_kernels_at_start
-                fitted = replace(fitted, n_kernels_at_start=before)
-            conditional = settings.training.method == "conditional"
-            if conditional and run.outcome is not Outcome.INTERRUPTED:
-                held_out = None
-                if X_val is not None:
-                    x, codes = validation_rows(self, X_val, y_val, data.columns, data.classes)
-                    weight = given_weights(x, sample_weight_val)
-                    held_out = SampledRows(x.astype(np.float64), codes, weight, row_keys(x, weight))
-                found = fit_discriminative(data, settings, fitted, held_out)
-                networks, loss, log_proba, stopped = found
-                if networks:
-                    fitted = replace(
-                        fitted,
-                        discriminative=tuple(networks),
-                        conditional_loss=loss,
-                        class_shares=data.class_share,
-                        validation_log_proba=log_proba,
-                    )
+                fitted = replace(fitted, n_kernels_at_start=self._fitted.n_kernels_at_start)
+            fitted = replace(fitted, selection=selection)
+            if settings.training.method == "conditional" and run.outcome is not Outcome.INTERRUPTED:
+                fitted, training_interrupted = fit_discriminative(data, settings, fitted, held_out)
         self._fitted = fitted
-        if dropped is not None and not is_auto(self.n_kernels):
+        if dropped is not None and "n_kernels" not in self._auto:
             warn(dropped, EmptyKernelWarning)
         warn_if_unfinished(run, self.max_iter)
-        if interrupted:
+        if choice_interrupted:
             raise KeyboardInterrupt(
                 "interrupted while settings were chosen; the best so far was fitted to all rows"
             )
-        if stopped:
-            raise KeyboardInterrupt(f"interrupted; {len(networks)} conditional networks were kept")
+        if training_interrupted:
+            n_networks = len(fitted.discriminative or ())
+            raise KeyboardInterrupt(f"interrupted; {n_networks} conditional networks were kept")
         return self
 
     def _data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         data = training_data(self, X, y, sample_weight, unlabeled=self.unlabeled)
-        start = self._start
+        start = as_record(self.init, Start)
         if data.levels and start.covariances is not None and start.probabilities is None:
             raise KernelpoolError(
                 "covariances of Start are for numbers alone, and X has categorical columns; give "
@@ -442,54 +434,28 @@ class SharedKernelClassifier(  # type: ignore[misc]
         return data
 
     @property
-    def _start(self) -> Start:
-        return self.init if isinstance(self.init, Start) else Start(self.init)
-
-    @property
     def _warm(self) -> bool:
         """Whether `fit` starts from the parameters of the one before."""
         return self.warm_start and self.__sklearn_is_fitted__()
 
-    def _mixture_settings(self, seed: int | None = None) -> Settings:
-        """The parameters as one record."""
-        if not hasattr(self.sharing, "__len__"):
-            check_degree(self.sharing, "sharing")
-        fields = Settings.__dataclass_fields__
-        given: dict[str, Any] = {name: getattr(self, name, None) for name in fields}
-        if hasattr(self.n_kernels, "__len__") and not is_auto(self.n_kernels):
-            given["n_kernels"] = list(given["n_kernels"])
-        if not isinstance(self.overlap, Overlap) and not is_auto(self.overlap):
-            given["overlap"] = Overlap(float(self.overlap))
-        if not isinstance(self.training, Training):
-            given["training"] = Training(self.training)
+    @property
+    def _auto(self) -> list[str]:
+        """The parameters that are to be chosen on held-out rows."""
+        return [name for name in UNTIL_CHOSEN if is_auto(getattr(self, name))]
+
+    def _mixture_settings(self, seed: int | None = None) -> MixtureSettings:
+        """The parameters, resolved; those that are "auto" have the values with which the search
+        begins.
+        """
         if seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31))
-        given |= {"start": self._start, "seed": seed}
-        return Settings(**given)
-
-    def _continued(self, settings: Settings, data: TrainingData) -> Settings:
-        """A warm start: from the fitted parameters, with what was chosen."""
-        before = self._fitted
-        same_classes = np.array_equal(self.classes_, data.classes)
-        n_kernels = None if is_auto(settings.n_kernels) else settings.n_total
-        same = {
-            "classes and features": same_classes and len(before.columns) == len(data.mean),
-            "covariance_type": settings.covariance_type in ("auto", before.training_type),
-            "n_kernels": n_kernels in (None, before.n_kernels_at_start),
-        }
-        for changed in [name for name, is_same in same.items() if not is_same]:
-            raise KernelpoolError(
-                f"warm_start needs the {changed} of the previous fit; set warm_start=False to "
-                f"start anew."
-            )
-        return replace(
-            settings,
-            n_kernels=None,
-            covariance_type=before.training_type,
-            kernel_prior=before.kernel_prior if is_auto(self.kernel_prior) else self.kernel_prior,
-            overlap=Overlap(before.overlap) if is_auto(self.overlap) else settings.overlap,
-            sharing=before.sharing_degree if is_auto(self.sharing) else settings.sharing,
-            start=before.as_start(),
+        resolved = {name: UNTIL_CHOSEN[name] for name in self._auto}
+        overlap = resolved.pop("overlap", self.overlap)
+        resolved["overlap"] = as_record(overlap, Overlap)
+        start = as_record(self.init, Start)
+        training = as_record(self.training, Training)
+        return self._settings(
+            MixtureSettings, start=start, training=training, seed=seed, **resolved
         )
 
     @classmethod
@@ -620,7 +586,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
             raise KernelpoolError(f"half_life must be above 0; got {half_life}.")
         begun = self.__sklearn_is_fitted__()
         settings = self._mixture_settings()
-        check_settings(settings)
+        check_settings(settings, self._auto)
         labels = stream_classes(self.classes_ if begun else None, classes)
         if self.class_prior is not None:
             prior = class_prior_for(self.class_prior, labels, np.full(len(labels), 1 / len(labels)))
@@ -639,7 +605,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
         return self
 
     def _stream_network(
-        self, settings: Settings, half_life: float | None, batch_weight: float
+        self, settings: MixtureSettings, half_life: float | None, batch_weight: float
     ) -> StreamNetwork:
         before = self._fitted
         if isinstance(before.stream, StreamState):

@@ -59,7 +59,7 @@ from ..errors import KernelpoolError
 from ..lbfgs import maximize
 from ..rows import Block, Frame, Rows, one_blas_thread, with_missing
 from ..rows.sample import MOST_ROWS, Sample, content_key
-from .fit import MixtureTraining, Settings, is_auto, log_joint
+from .fit import MixtureSettings, MixtureTraining, is_auto, log_joint
 from .fitted import ClassDensities, FittedSharedKernel
 from .network import Params, SharedKernel
 
@@ -108,22 +108,22 @@ FORGETTING = 10
 
 def fit_discriminative(
     data: TrainingData,
-    settings: Settings,
+    settings: MixtureSettings,
     generative: FittedSharedKernel,
     held_out: SampledRows | None = None,
-) -> tuple[list[ClassDensities], float, np.ndarray | None, bool]:
+) -> tuple[FittedSharedKernel, bool]:
     """One network for each fold, or one for the rows that are given as held out.
 
     More rows than the host should hold stay where they live: some are held out once, and the
     generative network of all rows is first trained on by EM without these.
 
-    Returns the networks, whose probabilities are to be averaged; their log-loss a row on rows that
-    each was not trained on; log P(C_k|x) of the rows that were given as held out, each by the
-    network that others of them select, (n, K); and whether the training was interrupted.
+    Returns the fitted record with these networks, and whether the training was interrupted.
     """
     found: list[tuple[ClassDensities, float, Selection]] = []
 
-    def fit(part: TrainingData, settings: Settings, out: SampledRows) -> tuple[None, np.ndarray]:
+    def fit(
+        part: TrainingData, settings: MixtureSettings, out: SampledRows
+    ) -> tuple[None, np.ndarray]:
         selection = Selection(out.code, out.weight, out.key, GAIN)
         network, loss, outcome = _trained(part, settings, out, selection)
         found.append((network, loss, selection))
@@ -153,16 +153,24 @@ def fit_discriminative(
     except KeyboardInterrupt:  # what there is stays; without any, the generative network decides
         interrupted = True
     if not found:
-        return [], np.nan, None, interrupted
+        return generative, interrupted
     networks, losses, selections = zip(*found, strict=True)
     weights = [selection.weight.sum() for selection in selections]  # may be zero in every fold
     loss = float(np.average(losses, weights=weights if any(weights) else None))
     log_proba = None if held_out is None else selections[0].log_proba
-    return list(networks), loss, log_proba, interrupted
+    return replace(
+        generative,
+        discriminative=networks,
+        conditional_loss=loss,
+        class_shares=data.class_share,
+        validation_log_proba=log_proba,
+    ), interrupted
 
 
-def _from_network(network: FittedSharedKernel, settings: Settings, n_sweeps: int) -> Settings:
-    """Settings that start from a network, for some sweeps."""
+def _from_network(
+    network: FittedSharedKernel, settings: MixtureSettings, n_sweeps: int
+) -> MixtureSettings:
+    """MixtureSettings that start from a network, for some sweeps."""
     return replace(
         settings,
         n_kernels=None,
@@ -236,7 +244,7 @@ def _total_in_training(
     return statistic(block.once("in training", division.in_training, 2), *params)
 
 
-def divide(data: TrainingData, settings: Settings) -> tuple[TrainingData, SampledRows]:
+def divide(data: TrainingData, settings: MixtureSettings) -> tuple[TrainingData, SampledRows]:
     """The training data less some rows that are held out; and these, on the host.
 
     Unlike folds, it moves no other row to the host. Classes of few rows are not held out.
@@ -282,7 +290,7 @@ def tempered(network: SharedKernel, params: Params, beta: float) -> Params:
 
 
 def _trained(
-    data: TrainingData, settings: Settings, out: SampledRows, selection: Selection
+    data: TrainingData, settings: MixtureSettings, out: SampledRows, selection: Selection
 ) -> tuple[ClassDensities, float, Outcome]:
     """EM on the rows that train, then climbs from there: the network with the least loss on the
     rows held out, in the units of the data, that loss a row, and how the last climb ended.

@@ -1,9 +1,10 @@
 """Training of shared-kernel networks: settings and rows in, fitted parameters out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from numbers import Real
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,7 +23,18 @@ from .by_class import split
 from .fitted import ClassDensities, FittedSharedKernel, frame_of
 from .learned_sharing import Learned, LearnedSharing, init_sharing
 from .network import Params, SharedKernel, sharing_table
-from .start import METHODS, Start, apportion, check_positive, opened, placed, uniform_mixing
+from .start import (
+    METHODS,
+    Start,
+    apportion,
+    check_degree,
+    check_positive,
+    opened,
+    placed,
+    uniform_mixing,
+)
+
+T = TypeVar("T")
 
 DEFAULT_PER_CLASS = 5
 """Kernels a class when `n_kernels` is None, fewer where a class has few distinct rows:"""
@@ -41,6 +53,11 @@ LEARNED = "learned"
 def is_auto(value: Any) -> bool:
     """Whether a setting is to be chosen on held-out rows."""
     return isinstance(value, str) and value == AUTO
+
+
+def as_record(value: Any, record: type[T]) -> T:
+    """A parameter that is a record, or the first field of one."""
+    return value if isinstance(value, record) else record(value)  # type: ignore[call-arg]
 
 
 def is_learned(sharing: Any) -> bool:
@@ -95,32 +112,36 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """All settings of one network; see the parameters of `SharedKernelClassifier`."""
+class MixtureSettings:
+    """How one network is trained: the parameters of `SharedKernelClassifier`, resolved."""
 
     n_kernels: Any = None
+    """How many in all, or of each class; None for a number that suits the rows."""
     covariance_type: str = "full"
-    standardize: bool = False
-    sharing: Any = 1.0
-    """A degree, a table (M, K), "learned" or "auto"."""
-    overlap: Any = field(default_factory=lambda: Overlap(0.0))
-    """An `Overlap`, or "auto"."""
-    kernel_prior: str | None = None
+    standardize: bool = True
+    sharing: Any = 0.0
+    """A degree, a table (M, K) or "learned"."""
+    overlap: Overlap = field(default_factory=lambda: Overlap(0.0))
+    kernel_prior: str | None = "conjugate"
     covariance_floor: float = 1e-6
     class_prior: Any = None
     start: Start = field(default_factory=Start)
-    training: Training = field(default_factory=Training)
+    training: Training = Training()
     empty_kernels: str = "move"
     max_iter: int = 200
     tol: float = 1e-5
     seed: int = 0
     n_jobs: int | None = None
 
-    @property
-    def has_auto(self) -> bool:
-        """Whether anything is still to be chosen."""
-        given = self.n_kernels, self.covariance_type, self.kernel_prior, self.sharing, self.overlap
-        return any(map(is_auto, given))
+    def __post_init__(self) -> None:
+        if isinstance(self.sharing, Real):
+            check_degree(float(self.sharing), "sharing")
+
+    def suited(self, levels: tuple[int, ...]) -> "MixtureSettings":
+        """The settings for columns of these levels: kernels over categories alone have no shape and
+        count as diagonal.
+        """
+        return self if 0 in levels else replace(self, covariance_type="diag")
 
     @property
     def type_in_data_units(self) -> str:
@@ -135,14 +156,44 @@ class Settings:
         """How many kernels in all were asked for."""
         return None if self.n_kernels is None else int(np.sum(self.n_kernels))
 
-    def limited(self, x: np.ndarray, codes: np.ndarray, n_classes: int) -> "Settings":
+    def limited(self, x: np.ndarray, codes: np.ndarray, n_classes: int) -> "MixtureSettings":
         """No more kernels than there are rows, class by class where they are given so."""
         if self.n_kernels is None or self.start.owners is not None or self.start.means is not None:
             return self
-        if not hasattr(self.n_kernels, "__len__"):
+        if not np.ndim(self.n_kernels):
             return replace(self, n_kernels=min(int(self.n_kernels), len(x)))
         most = [max(1, len(np.unique(x[codes == k], axis=0))) for k in range(n_classes)]
         return replace(self, n_kernels=[*map(min, self.n_kernels, most)])
+
+
+def continued(
+    settings: MixtureSettings, auto: Collection[str], before: FittedSharedKernel, data: TrainingData
+) -> MixtureSettings:
+    """A warm start: from fitted parameters, with what was chosen of the parameters `auto`."""
+    same = {
+        "classes and features": np.array_equal(before.classes, data.classes)
+        and len(before.columns) == len(data.mean),
+        "covariance_type": "covariance_type" in auto
+        or settings.covariance_type == before.training_type,
+        "n_kernels": settings.n_total in (None, before.n_kernels_at_start),
+    }
+    for changed in [name for name, is_same in same.items() if not is_same]:
+        raise KernelpoolError(
+            f"warm_start needs the {changed} of the previous fit; set warm_start=False to start "
+            "anew."
+        )
+    chosen: dict[str, Any] = {
+        "kernel_prior": before.kernel_prior,
+        "overlap": Overlap(before.overlap),
+        "sharing": before.sharing_degree,
+    }
+    return replace(
+        settings,
+        n_kernels=None,
+        covariance_type=before.training_type,
+        start=before.as_start(),
+        **{name: value for name, value in chosen.items() if name in auto},
+    )
 
 
 Trained = tuple[FittedSharedKernel, Fit[Params], str | None]
@@ -152,7 +203,7 @@ kernels that were dropped because they lost their rows.
 
 
 def fit_shared_kernel(
-    data: TrainingData, settings: Settings, monitor: FitMonitor | None = None
+    data: TrainingData, settings: MixtureSettings, monitor: FitMonitor | None = None
 ) -> Trained:
     """The best of the starts."""
     training = MixtureTraining(data, settings)
@@ -162,7 +213,7 @@ def fit_shared_kernel(
 class MixtureTraining:
     """One data set and one kernel family, on which networks are trained."""
 
-    def __init__(self, data: TrainingData, settings: Settings) -> None:
+    def __init__(self, data: TrainingData, settings: MixtureSettings) -> None:
         self.data = data
         self.settings = settings
         floor = settings.covariance_floor
@@ -322,7 +373,7 @@ class MixtureTraining:
         shape = len(self.owners), len(classes)
         if is_learned(sharing):
             return np.ones(shape)
-        if not hasattr(sharing, "__len__"):
+        if not np.ndim(sharing):
             table = np.asarray(sharing_table(self.owners, float(sharing), len(classes)))
         else:
             table = given_array("sharing", sharing, shape)
@@ -518,7 +569,7 @@ class MixtureTraining:
             sharing=np.delete(sharing, lost, axis=0),
             training_type=settings.covariance_type,
             n_kernels_at_start=settings.n_total or len(owners) - len(lost),
-            sharing_degree=np.nan if hasattr(degree, "__len__") else float(degree),
+            sharing_degree=np.nan if isinstance(degree, str) or np.ndim(degree) else float(degree),
             kernel_prior=settings.kernel_prior,
             overlap=float(settings.overlap.strength),
             objective=fit.objective - log_volume,
@@ -595,7 +646,7 @@ def log_joint(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
 
 def split_by_class(
     data: TrainingData,
-    settings: Settings,
+    settings: MixtureSettings,
     shared: FittedSharedKernel,
     anchor: float,
     monitor: FitMonitor,

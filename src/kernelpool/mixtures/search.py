@@ -10,7 +10,7 @@ fold, and on the others only if it is not behind the best there by more than a s
 race, after Maron & Moore, "Hoeffding races", NIPS 1993).
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -31,11 +31,21 @@ from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES
 from ..penalties import Overlap
-from .fit import DEFAULT_PER_CLASS, MixtureTraining, Settings, is_auto, log_joint
+from .fit import DEFAULT_PER_CLASS, MixtureSettings, MixtureTraining, log_joint
 from .network import SharedKernel
 from .start import Start
 
 FIRST_SHARING = 0.1
+
+UNTIL_CHOSEN: dict[str, Any] = {
+    "n_kernels": None,
+    "covariance_type": "full",
+    "kernel_prior": "conjugate",
+    "sharing": FIRST_SHARING,
+    "overlap": 0.0,
+}
+"""The parameters that may be "auto", and the values with which the search begins."""
+
 DEGREES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 STRENGTHS = (5.0, 20.0)
 
@@ -85,8 +95,8 @@ class Candidate(NamedTuple):
 
 
 def choose_settings(
-    settings: Settings, data: TrainingData, verbose: int
-) -> tuple[Settings, dict[str, np.ndarray], bool]:
+    settings: MixtureSettings, auto: Collection[str], data: TrainingData, verbose: int
+) -> tuple[MixtureSettings, dict[str, np.ndarray], bool]:
     """The settings with nothing "auto" left, a table of what was tried, and whether the search was
     interrupted.
 
@@ -95,12 +105,12 @@ def choose_settings(
     names = ("owners", "means", "covariances", "mixing")
     given = [name for name in names if getattr(settings.start, name) is not None]
     given += ["table of sharing"] if np.ndim(settings.sharing) else []
-    if given and (is_auto(settings.n_kernels) or is_auto(settings.covariance_type)):
+    if given and {"n_kernels", "covariance_type"} & {*auto}:
         raise KernelpoolError(
             f"n_kernels='auto' and covariance_type='auto' take no {given[0]}; leave it out, or "
             "give a number and a type."
         )
-    search = _Search(settings, data, verbose)
+    search = _Search(settings, auto, data, verbose)
     interrupted = False
     try:
         search.run()
@@ -117,8 +127,11 @@ class _Search:
     behind there, on all.
     """
 
-    def __init__(self, settings: Settings, data: TrainingData, verbose: int) -> None:
+    def __init__(
+        self, settings: MixtureSettings, auto: Collection[str], data: TrainingData, verbose: int
+    ) -> None:
         self.settings = settings
+        self.auto = auto
         self.data = data
         self.verbose = verbose
         self.rows = draw_rows(data, settings.seed, MOST_ROWS)
@@ -136,34 +149,33 @@ class _Search:
         degree = (
             FIRST_SHARING if isinstance(sharing, str) else None if np.ndim(sharing) else sharing
         )
-        strength = 0.0 if is_auto(settings.overlap) else settings.overlap.strength
-        prior = "conjugate" if is_auto(settings.kernel_prior) else settings.kernel_prior
+        strength = settings.overlap.strength
+        prior = settings.kernel_prior
         families = [settings.covariance_type]
-        if is_auto(settings.covariance_type):  # those that need the fewest kernels first
+        if "covariance_type" in auto and 0 in data.columns.levels:  # the fewest kernels first
             families = sorted(FAMILIES, key=lambda name: -_n_parameters(name, 2, d))
-        each = int(is_auto(settings.n_kernels))
+        each = int("n_kernels" in auto)
         self.first = [Candidate(name, each, prior, degree, strength) for name in families]
 
     def run(self) -> None:
         """Try candidates, from the first to those derived from the best."""
         if not self.folds:
             return
-        settings = self.settings
         rows_weight = self.rows.weight.sum()
         for candidate in self.first:
             self._enlarge(candidate)
         for candidate in sorted(self.losses, key=self._tempered):
             self._score(candidate)
         enough = ROWS_A_FEATURE * self.data.rows.n_features * self._n_kernels(self.best)
-        if is_auto(settings.kernel_prior) and rows_weight > enough:
+        if "kernel_prior" in self.auto and rows_weight > enough:
             self._score(self.best._replace(kernel_prior=None))
         best = self.best
-        if is_auto(settings.sharing):
+        if "sharing" in self.auto:
             for degrees in (DEGREES, DEGREES[::-1]):
                 more = degrees[degrees.index(best.sharing) + 1 :]
                 self._along(best._replace(sharing=degree) for degree in more)
         best = self.best
-        if is_auto(settings.overlap):  # for the most sharing that is as good as any
+        if "overlap" in self.auto:  # for the most sharing that is as good as any
             equal = [
                 c.sharing
                 for c in self.losses
@@ -286,17 +298,17 @@ class _Search:
         d = self.data.rows.n_features
         return _n_parameters(candidate.covariance_type, n_kernels, d)
 
-    def settings_of(self, candidate: Candidate, compared: bool = True) -> Settings:
+    def settings_of(self, candidate: Candidate, compared: bool = True) -> MixtureSettings:
         """All settings of a candidate; networks that are only compared take fewer sweeps."""
         given = self.settings
-        fixed = not is_auto(given.sharing) and not (compared and isinstance(given.sharing, str))
+        fixed = "sharing" not in self.auto and not (compared and isinstance(given.sharing, str))
         return replace(
             given,
             covariance_type=candidate.covariance_type,
             n_kernels=self._counts(candidate) if candidate.each else given.n_kernels,
             kernel_prior=candidate.kernel_prior,
             sharing=given.sharing if fixed else candidate.sharing,
-            overlap=Overlap(candidate.strength) if is_auto(given.overlap) else given.overlap,
+            overlap=Overlap(candidate.strength) if "overlap" in self.auto else given.overlap,
             max_iter=min(given.max_iter, MOST_SWEEPS) if compared else given.max_iter,
             tol=max(given.tol, LOOSEST) if compared else given.tol,
         )

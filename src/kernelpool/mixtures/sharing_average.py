@@ -27,7 +27,7 @@ from ..tables.columns import Columns
 from ..text import plural
 from .classifier import SharedKernelClassifier
 from .description import gaussians_text, member_name, shared_pool, sharing_name
-from .fit import is_learned
+from .fit import Training, as_record, is_learned
 from .fitted import Member, average_density
 from .onnx import average_to_graph
 from .start import check_degree
@@ -182,7 +182,7 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
         seed = network.random_state
         if not isinstance(seed, Integral):
             seed = int(check_random_state(seed).randint(2**31))
-        training = replace(network._mixture_settings(seed=0).training, method="em")
+        training = replace(as_record(network.training, Training), method="em")
         common = {"random_state": seed, "training": training}
         return [
             clone(network).set_params(sharing=degree, overlap=penalty, **common)

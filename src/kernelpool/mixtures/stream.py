@@ -52,7 +52,7 @@ from ..penalties import Conjugate, NoPenalty, Penalty
 from ..records import replaced
 from ..rows import Frame, Rows, as_rows
 from ..tables.columns import Columns
-from .fit import MixtureTraining, Settings, is_auto, is_learned
+from .fit import MixtureSettings, MixtureTraining, is_learned
 from .fitted import ClassDensities, FittedSharedKernel
 from .network import VANISHED, Params, SharedKernel, Totals, sharing_table
 
@@ -87,9 +87,9 @@ class StreamState:
     n_steps: int
 
 
-def check_settings(settings: Settings) -> None:
-    """Refuse the settings that depend on all rows."""
-    refused = [name for name, value in vars(settings).items() if is_auto(value)]
+def check_settings(settings: MixtureSettings, auto: list[str]) -> None:
+    """Refuse the settings that depend on all rows, such as those that are to be chosen."""
+    refused = [*auto]
     if np.ndim(settings.sharing) or is_learned(settings.sharing):
         refused.append("sharing")
     if not refused and settings.overlap.strength != 0:
@@ -108,7 +108,7 @@ class StreamNetwork:
     """A state with the network that it stands for."""
 
     def __init__(
-        self, state: StreamState, settings: Settings, half_life: float | None = None
+        self, state: StreamState, settings: MixtureSettings, half_life: float | None = None
     ) -> None:
         self.state = state
         self.settings = settings
@@ -312,7 +312,7 @@ def mini_batch(
 # -- the beginning ---------------------------------------------------------------------------------
 
 
-def begin(data: TrainingData, settings: Settings, half_life: float | None) -> StreamNetwork:
+def begin(data: TrainingData, settings: MixtureSettings, half_life: float | None) -> StreamNetwork:
     """A stream from its first mini-batch: a few sweeps of batch EM over it."""
     if not data.class_weight.all() and (settings.sharing == 0 or not data.class_weight.any()):
         raise KernelpoolError(
@@ -339,7 +339,7 @@ def resume(
     kernels: Kernels,
     frame: Frame,
     seen: float,
-    settings: Settings,
+    settings: MixtureSettings,
     half_life: float | None,
 ) -> StreamNetwork:
     """A stream that goes on from a fitted network, whose kernels are given in the frame."""
