@@ -17,6 +17,7 @@ from ..em import Fit, Outcome, Squarem, Stop, best_of, em
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Kernels, as_diag, as_spherical, family_for
 from ..penalties import Anchor, CategoryPrior, Conjugate, NoPenalty, Overlap, Penalty
+from ..records import saved
 from ..rows import Rows, as_rows, max_abs_value, one_blas_thread
 from ..rows.sample import ClassSample, sample_rows
 from .by_class import split
@@ -65,6 +66,7 @@ def is_learned(sharing: Any) -> bool:
     return isinstance(sharing, str) and sharing == LEARNED
 
 
+@saved
 @dataclass(frozen=True)
 class Training:
     """How a `SharedKernelClassifier` is trained, where the defaults of a name do not do.

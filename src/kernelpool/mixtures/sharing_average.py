@@ -22,6 +22,7 @@ from ..inspection.describe import (
     joined_pools,
     training_text,
 )
+from ..records import saved
 from ..rows import Block, Rows
 from ..tables.columns import Columns
 from ..text import plural
@@ -33,6 +34,7 @@ from .onnx import average_to_graph
 from .start import check_degree
 
 
+@saved
 @dataclass(frozen=True)
 class FittedSharingAverage:
     """A fitted `SharingAverageClassifier`; see its attributes."""

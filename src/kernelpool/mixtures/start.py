@@ -18,6 +18,7 @@ from threadpoolctl import ThreadpoolController
 from ..data.labels import check_shape
 from ..errors import CollapsedKernelError, KernelpoolError
 from ..kernels import FAMILIES, Kernel, Parameters
+from ..records import saved
 from ..rows import one_blas_thread
 from ..rows.sample import ClassSample, sample_rows
 from ..tables.columns import Columns
@@ -90,6 +91,7 @@ METHODS: dict[str, Method] = {"kmeans": kmeans, "random": random_rows}
 """How the kernels of a class are placed, by the name under which users ask for it."""
 
 
+@saved
 @dataclass(frozen=True)
 class Start:
     """Where the training of a `SharedKernelClassifier` starts.

@@ -49,7 +49,7 @@ from ..data.scale import check_finite
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels, Moments, as_diag
 from ..penalties import Conjugate, NoPenalty, Penalty
-from ..records import replaced
+from ..records import replaced, saved
 from ..rows import Frame, Rows, as_rows
 from ..tables.columns import Columns
 from .fit import MixtureSettings, MixtureTraining, is_learned
@@ -61,6 +61,7 @@ START_SWEEPS = 10
 """Sweeps of batch EM over the first mini-batch."""
 
 
+@saved
 @dataclass(frozen=True)
 class StreamState:
     """All that is kept of a stream: statistics a row, in the frame of its first mini-batch."""

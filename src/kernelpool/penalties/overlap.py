@@ -46,6 +46,7 @@ from typing import Any, ClassVar
 from ..arrays import Array, device, namespace
 from ..errors import KernelpoolError
 from ..kernels import Gaussian, Kernel, Kernels, Moments, PriorStatistics, Product, ProductKernels
+from ..records import saved
 from .penalty import Penalty, Subkernels, gaussian_of
 
 STEPS = ("next", "current", "printed")
@@ -232,6 +233,7 @@ DISTANCES: dict[str, type[Distance]] = {
 NAME = "The overlap penalty"
 
 
+@saved
 @dataclass(frozen=True)
 class Overlap(Penalty):
     """Penalty on kernels whose classes lie apart (Constantinopoulos, Titsias & Likas 2002).

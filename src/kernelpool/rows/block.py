@@ -14,6 +14,7 @@ from ..arrays import (
     namespace,
     thread_scratch,
 )
+from ..records import saved
 from ..sums import record
 
 
@@ -24,6 +25,7 @@ def max_abs_value(eps: float) -> float:
     return 1e100 if eps < 1e-10 else 1e12
 
 
+@saved
 @record
 class Frame:
     """x -> (x - origin) / unit."""

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ColumnWarning, KernelpoolError, warn
+from ..records import saved
 from ..text import is_missing, listed, shorten
 
 CATEGORICAL = ("string", "large_string", "str", "cat", "enum", "bool", "dictionary", "utf8")
@@ -63,6 +64,7 @@ APART = np.sqrt(0.5)
 """Height of an indicator: two categories of a column lie one apart."""
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class Columns:
     """What is known of the columns of a table.
