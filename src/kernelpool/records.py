@@ -25,19 +25,26 @@ def nested() -> Any:
     return field(metadata={"nested": True})
 
 
+def internal() -> Any:
+    """A field that is no attribute of the estimator."""
+    return field(metadata={"internal": True})
+
+
 def unsaved() -> Any:
     """A field that model files leave out; it is None in a model that was loaded."""
     return field(default=None, metadata={"saved": False})
 
 
 def attributes(record: Any) -> dict[str, Any]:
-    """The fields of a record and of the records nested in it, without those that are None."""
+    """The fields of a record and of the records nested in it, without internal ones and those that
+    are None.
+    """
     values: dict[str, Any] = {}
     for f in fields(record):
         value = getattr(record, f.name)
         if f.metadata.get("nested"):
             values |= attributes(value)
-        elif value is not None:
+        elif value is not None and not f.metadata.get("internal"):
             values[f.name] = value
     return values
 

@@ -92,8 +92,7 @@ class TabularClassifier(ProbabilityClassifier):
     """Labels and probabilities from a network of complete numbers.
 
     ``fit`` of a subclass takes its rows and a `CompleteDoor` from `_complete_data` and ends with a
-    record that has the door as its field `door`. `_network_log_proba` of a subclass answers complete
-    rows.
+    record that has the door as its field `door`, and a `network` that answers complete rows.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -104,7 +103,7 @@ class TabularClassifier(ProbabilityClassifier):
 
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
         """log P(C_k|x) of complete numbers (n, D), as `Columns.indicators` makes them, (n, K)."""
-        raise NotImplementedError
+        return np.asarray(self._fitted.network.log_proba(z))
 
     # -- fitting -----------------------------------------------------------------------------------
 

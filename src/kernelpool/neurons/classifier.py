@@ -1,44 +1,30 @@
-"""Competitive mixture of neurons: the scikit-learn estimator of
-`kernelpool.neurons.fit`.
-"""
+"""Competitive mixture of neurons: the scikit-learn estimator of `kernelpool.neurons.fit`."""
 
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..arrays import safe_log
 from ..base.monitor import warn_if_unfinished
-from ..complete.classifier import FittedTabular, TabularClassifier
+from ..complete.classifier import CompleteDoor, TabularClassifier
 from ..inspection.describe import Description, Pool, classes_text, features_text, training_text
-from ..rows import Frame
+from ..records import nested, saved
 from ..text import plural
-from .fit import GradientRule, fit_neurons, weights_in
-from .network import Competitive, NeuronParams
+from .fit import GradientRule, NeuronSettings, fit_neurons
+from .network import NeuronNetwork
 from .onnx import to_graph
 
 
-@dataclass(frozen=True, kw_only=True)
-class FittedCompetitiveNeurons(FittedTabular):
-    """The fitted state; see the attributes of `CompetitiveNeuronsClassifier`."""
+@saved
+@dataclass(frozen=True)
+class FittedCompetitiveNeurons:
+    """The fitted state of a `CompetitiveNeuronsClassifier`."""
 
-    weights: np.ndarray
-    mixing: np.ndarray
-    location: np.ndarray
-    scale: np.ndarray
-    history: np.ndarray
-    bound_history: np.ndarray
-    penalty_history: np.ndarray
-    objective: float
-    n_iter: int
-    converged: bool
-    means: np.ndarray | None
-    covariances: np.ndarray | None
+    door: CompleteDoor = nested()
+    network: NeuronNetwork = nested()
 
 
 class CompetitiveNeuronsClassifier(TabularClassifier):
@@ -211,23 +197,11 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
             The fitted estimator.
         """
         door, data = self._complete_data(X, y, sample_weight)
-        rule = self.solver if isinstance(self.solver, GradientRule) else None
-        rule = GradientRule() if self.solver == "gradient" else rule
-        fields, run = fit_neurons(
-            data,
-            n_neurons=self.n_neurons,
-            precision=self.precision,
-            repulsion=self.repulsion,
-            decay=self.decay,
-            rule=rule,
-            local=self.local,
-            margin=self.margin,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            seed=check_random_state(self.random_state).randint(2**31),
-        )
-        self._fitted = FittedCompetitiveNeurons(**vars(door), **fields)
+        rule = {"lbfgs": None, "gradient": GradientRule()}.get(self.solver, self.solver)
+        seed = check_random_state(self.random_state).randint(2**31)
+        settings = self._settings(NeuronSettings, rule=rule, seed=seed)
+        network, run = fit_neurons(data, settings)
+        self._fitted = FittedCompetitiveNeurons(door, network)
         fell = (
             f"The weights left the range of numbers at sweep {self.n_iter_}: lower learning_rate, "
             f"or solver='lbfgs'."
@@ -236,21 +210,6 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         return self
 
     # -- prediction --------------------------------------------------------------------------------
-
-    def _of_numbers(self, z: np.ndarray, answer: Any) -> np.ndarray:
-        """`answer(network, x, params)` of complete numbers, in the frame of the training."""
-        fitted = self._fitted
-        frame = Frame(fitted.location, fitted.scale)
-        network = Competitive(len(fitted.classes), precision=self.precision, margin=self.margin)
-        weight = fitted.weights.reshape(len(fitted.mixing), network.n_outputs, -1)
-        params = NeuronParams(weights_in(weight, frame), fitted.mixing)
-        if fitted.means is not None:
-            place = frame.inside(fitted.means), fitted.covariances / frame.unit**2
-            params = replace(params, place=place)
-        return np.asarray(answer(network, frame.inside(np.asarray(z, np.float64)), params))
-
-    def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
-        return safe_log(self._of_numbers(z, Competitive.probability))
 
     def decision_function(self, X: Any) -> Any:
         """How far the mean output of the neurons is beyond one half; of more than two classes, the
@@ -266,7 +225,8 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         score : array of shape (n_samples,) or (n_samples, n_classes)
             Positive for the second of two classes.
         """
-        return self._map_scores(X, _decision)
+        probability = self.predict_proba(X)
+        return probability[:, 1] - 0.5 if probability.shape[1] == 2 else probability
 
     def neuron_posterior(self, X: Any) -> Any:
         """P(j|x): how much each neuron has to do with each row, (3) with the class summed out.
@@ -284,25 +244,19 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         posterior : array of shape (n_samples, n_neurons)
             Rows sum to one.
         """
-        posterior = partial(self._of_numbers, answer=Competitive.neuron_posterior)
-        return self._fitted.door.averaged(self._encoded(X), posterior)
+        return self._fitted.door.averaged(self._encoded(X), self._fitted.network.neuron_posterior)
 
     def _to_graph(self, x: Any) -> dict[str, Any]:
-        return to_graph(x, self._fitted, margin=self.margin)
+        return to_graph(x.indicators(self._fitted.door.columns.levels), self._fitted.network)
 
     def _describe(self) -> Description:
-        share = np.asarray(self.mixing_)
+        network = self._fitted.network
         shapes = {}
-        if self.local and not any(self.columns_.levels):  # with categories neurons see indicators
-            shapes = {"mean": self.means_, "variance": self.covariances_}
-        place = ", each with a place of its own," if self.local else ""
+        if not any(self.columns_.levels):  # with categories neurons see indicators
+            shapes = {"mean": network.means, "variance": network.covariances}
+        place = "" if network.means is None else ", each with a place of its own,"
         return Description(
-            f"A mixture of {plural(len(share), 'neuron')} that compete for the rows{place} of "
-            f"{classes_text(self)} in {features_text(self)}{training_text(self)}",
-            Pool(share / share.sum(), word="neuron", **shapes),
+            f"A mixture of {plural(len(network.mixing), 'neuron')} that compete for the rows{place} "
+            f"of {classes_text(self)} in {features_text(self)}{training_text(self)}",
+            Pool(network.mixing / network.mixing.sum(), word="neuron", **shapes),
         )
-
-
-def _decision(log_proba: np.ndarray) -> np.ndarray:
-    probability = np.exp(log_proba)
-    return probability[:, 1] - 0.5 if probability.shape[1] == 2 else probability

@@ -1,73 +1,76 @@
-r"""Competitive mixture of simple neurons.
+r"""Competing neurons: EM in a standardized frame, and the fitted record with its forward pass.
 
-Sridharan, Beal & Govindaraju, "Competitive mixtures of simple neurons", ICPR 2006, equations
-(1)-(5).
+Equations and symbols are those of `kernelpool.neurons` (Sridharan, Beal & Govindaraju 2006):
 
 .. math::
 
     P(t \mid x) = \sum_j \pi_j f(x; w_j), \qquad
     \log p(x, t \mid j) = -\tfrac{\alpha}{2} (t - f(x; w_j))^2
     - \tfrac{\beta}{2} \sum_{l \ne j} \cos^2(w_j, w_l)
-
-==================  ==================  =============  ===========================================
-paper               here                shape          meaning
-==================  ==================  =============  ===========================================
-:math:`w_j`         ``weight``          (M, C, d + 1)  weights of neuron j, bias last; C = 1 for
-                                                       two classes, else K
-:math:`\pi_j`       ``mixing``          (M,)           share of neuron j
-:math:`\alpha`      ``precision``                      how sharply errors decide which neuron a
-                                                       row belongs to
-:math:`\beta`       ``repulsion``                      how strongly neurons are kept at right
-                                                       angles
-:math:`Q_i(j)`      ``responsibility``  (M, n)         share of neuron j in row i, times the
-                                                       weight of the row
-:math:`\mathcal F`  ``bound``                          what the M-step raises, (2)
-==================  ==================  =============  ===========================================
-
-Deviations from the paper. What (5) follows is the slope of
-
-.. math::
-
-    \text{cost} = \tfrac12 \sum_{ij} Q_i(j) (t_i - f_{ij})^2
-    + \tfrac{\beta}{2} \sum_{j<l} \cos^2(w_j, w_l)
-
-which is (2) with the repulsion counted once, not once a row, and everything divided by alpha. Our
-default takes that at its word: the objective is the log-likelihood without repulsion less alpha
-times the repulsion, every sweep raises it, and the E-step leaves the repulsion out. `repel_rows`
-puts it back, as (3) is printed; the objective is then the printed one, which (5) need not raise.
-The exponent before section 3.1 has lost the minus of its second term.
-
-Ours: more than two classes (each neuron a softmax, half the squared distance of outputs and classes
-in place of the square); the paper's wishes, a density that weights a neuron near its rows
-(`local`) and neurons with a margin (`Margin`); and a decay of the weights, because cosines do not
-see how long they are and separable rows would let them grow for ever. `repel_bias` is section 5's
-link to margins: (5) with its second term for the bias alone, a rule and no longer the slope of a
-cost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+from scipy.special import softmax
 
 from ..arrays import LOG_ZERO, logsumexp, responsibilities, safe_log, shares_of
+from ..em import Outcome
+from ..lbfgs import maximize
+from ..records import internal, saved
+from ..rows import Frame
 
 SHORTEST = 1e-100
 """Stands for the length of a weight vector that is zero: it has no angle to any other."""
 
-VANISHED = 1e-12
+NEGLIGIBLE_SHARE = 1e-12
 """A neuron with less than about this part of its share of the rows keeps its place."""
 
 LOCAL_FLOOR = 0.01
 """Smallest variance of a place, for features of unit variance."""
 
-BLOCK_SIZE, FEWEST_ROWS = 2**16, 64
-"""Activations that are computed at once, and rows below which overhead would count."""
+BLOCK_SIZE = 2**16
+"""Activations that are computed at once."""
+
+FEWEST_BLOCK_ROWS = 64
+"""Rows below which overhead would count."""
+
+COST_TOL = 1e7 * float(np.finfo(np.float64).eps)
+"""L-BFGS ends an M-step when a step lowers the cost per row by less than this part of it."""
+
+SLOPE_TOL = 1e-5
+"""It ends as well where no component of the slope per row exceeds this."""
+
+N_STEPS = 20
+"""Steps of L-BFGS in one M-step, at most."""
 
 
+@saved
+@dataclass(frozen=True)
+class GradientRule:
+    """The M-step of the paper: one gradient step (5) as printed, and the E-step (3) with the
+    repulsion.
+
+    Parameters
+    ----------
+    learning_rate : float or None, default=None
+        eta of (5), whose sum runs over the rows. None takes 4 M / (number of rows).
+    repulsion_on : {"weights", "bias"}, default="weights"
+        What the repulsion moves: all weights, or the biases alone, which the paper's section 5
+        likens to a margin: neurons that have separated the classes keep their direction and are
+        pushed apart.
+    """
+
+    learning_rate: float | None = None
+    repulsion_on: str = "weights"
+
+
+@saved
 @dataclass(frozen=True)
 class NeuronParams:
-    """A trained network."""
+    """What EM iterates, for standardized features."""
 
     weight: np.ndarray
     """(M, C, d + 1)."""
@@ -94,9 +97,6 @@ class NeuronRows:
 Cost = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """Weights (M, C, d + 1) -> the cost and its slope."""
 
-Solver = Callable[[Cost, np.ndarray, tuple[float, np.ndarray]], tuple[np.ndarray, float]]
-"""(cost, first weights, cost and slope there) -> better weights and their cost."""
-
 
 # -- neurons ---------------------------------------------------------------------------------------
 
@@ -118,10 +118,7 @@ class Softmax:
     """f_k = exp(z_k) / sum exp(z); with two opposite outputs it is `LogisticNeuron`."""
 
     def output(self, activation: np.ndarray) -> np.ndarray:
-        f = activation - activation.max(axis=1, keepdims=True)
-        np.exp(f, out=f)
-        f /= f.sum(axis=1, keepdims=True)
-        return np.asarray(f)
+        return np.asarray(softmax(activation, axis=1))
 
     def misfit(self, activation: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """½ sum_k (t_k - f_k)², and the slope of half of it: few passes over (M, K, n), which are
@@ -164,130 +161,125 @@ for targets (C, n) `misfit`, the squared error (M, n) and the slope of half of i
 # -- the network -----------------------------------------------------------------------------------
 
 
+@saved
+@dataclass(frozen=True)
 class Competitive:
-    """Networks for one number of classes; the parameters are passed in and returned."""
+    """The paper's network for one number of classes; the parameters are passed in and returned."""
 
-    def __init__(
-        self,
-        n_classes: int,
-        *,
-        precision: float,
-        repulsion: float = 0.0,
-        decay: float = 0.0,
-        margin: bool = False,
-        repel_rows: bool = False,
-        repel_bias: bool = False,
-    ) -> None:
-        self.n_classes = n_classes
-        self.n_outputs = 1 if n_classes == 2 else n_classes
-        smooth = LogisticNeuron() if n_classes == 2 else Softmax()
-        self.neuron: Neuron = Margin() if margin else smooth
-        self.precision = precision
-        self.repulsion = repulsion
-        self.decay = decay
-        self.repel_rows = repel_rows
-        self.repel_bias = repel_bias
+    n_classes: int
+    precision: float
+    repulsion: float = 0.0
+    decay: float = 0.0
+    margin: bool = False
+    rule: GradientRule | None = None
+    """None raises the objective by L-BFGS, and leaves the repulsion out of the E-step."""
+
+    @property
+    def n_outputs(self) -> int:
+        """One for two classes."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    @property
+    def neuron(self) -> Neuron:
+        """f of each neuron."""
+        smooth = LogisticNeuron() if self.n_classes == 2 else Softmax()
+        return Margin() if self.margin else smooth
 
     # -- training ----------------------------------------------------------------------------------
 
     def rows(self, x: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> NeuronRows:
         """Rows of standardized features with the codes of their classes."""
-        classes = range(self.n_classes) if self.n_outputs > 1 else [1]
-        return NeuronRows(with_one(x), np.array([codes == k for k in classes], float), weight)
+        classes = np.arange(self.n_classes)[-self.n_outputs :, None]
+        return NeuronRows(with_one(x), (codes == classes).astype(float), weight)
 
-    def sweep(
-        self, rows: NeuronRows, params: NeuronParams, solver: Solver
-    ) -> tuple[NeuronParams, float]:
-        """(3), (4), and (5) by the solver: better parameters, and the objective a row of the given
-        ones.
-        """
+    def sweep(self, rows: NeuronRows, params: NeuronParams) -> tuple[NeuronParams, float]:
+        """(3), (4), and (5): better parameters, and the objective per row of the given ones."""
         gate = self._gate(rows.inputs, params)
-        error = np.hstack(
-            [self._misfit(rows, at, params.weight)[0] for at in spans(rows.inputs.T, params.weight)]
-        )
+        error = np.hstack([error for _, error, _ in self._misfits(rows, params.weight)])
         responsibility, log_evidence = responsibilities(
             lambda: gate - 0.5 * self.precision * error, rows.weight
         )
-        belief = 0.0 if self.repel_rows else -self.precision * self.penalty(params.weight)
-        objective = float(rows.weight @ log_evidence) + belief
-
-        def cost(weight: np.ndarray) -> tuple[float, np.ndarray]:
-            return self._cost(rows, responsibility, weight)
-
-        first = cost(params.weight)
-        weight, last = solver(cost, params.weight, first)
+        objective = rows.weight @ log_evidence
+        if self.rule is None:
+            objective -= self.precision * self.penalty(params.weight)[0]
+        n_rows = rows.weight.sum()
+        cost = partial(self.cost, rows, responsibility)
+        weight, change = self._m_step(cost, params.weight, n_rows)
         mass = responsibility.sum(axis=1)
-        n_rows = float(rows.weight.sum())
-        better = replace(params, weight=weight, mixing=mass / mass.sum())
+        place = None
         if params.place is not None:
             place = _moved(*params.place, rows.inputs[:-1].T, responsibility)
-            better = replace(better, place=place)
+        better = NeuronParams(weight, mass / mass.sum(), place)
         gain = (responsibility * (self._gate(rows.inputs, better) - gate)).sum()
-        # what the printed rule follows is not the objective of its E-step
-        bound = objective + float(gain) - self.precision * (last - first[0])
-        bound = float("nan") if self.repel_rows else bound / n_rows
-        return replace(better, bound=bound), objective / n_rows
+        bound = objective + gain - self.precision * change
+        return replace(better, bound=float(bound / n_rows)), float(objective / n_rows)
 
-    def _cost(
+    def _m_step(self, cost: Cost, weight: np.ndarray, n_rows: float) -> tuple[np.ndarray, float]:
+        """Better weights, and by how much their cost is higher; NaN where that is not known."""
+        if self.rule is None:
+            return descended(cost, weight, n_rows)
+        rate = self.rule.learning_rate
+        rate = 4 * len(weight) / n_rows if rate is None else rate
+        return weight - rate * cost(weight)[1], np.nan
+
+    def cost(
         self, rows: NeuronRows, responsibility: np.ndarray, weight: np.ndarray
     ) -> tuple[float, np.ndarray]:
         """Half the squared error and the penalty; and the slope, which is (5) less its sign and
         learning rate.
         """
-        total, slope = self._belief(weight)
-        for at in spans(rows.inputs.T, weight):
-            error, by_activation = self._misfit(rows, at, weight)
+        total, slope = self.penalty(weight)
+        for at, error, by_activation in self._misfits(rows, weight):
             q = responsibility[:, at]
             total += 0.5 * float((q * error).sum())
-            by_activation *= q[:, None]
-            flat = by_activation.reshape(-1, q.shape[1])  # (M * C, n)
-            slope = slope + (flat @ rows.inputs[:, at].T).reshape(weight.shape)
+            by_activation *= q[:, None]  # (M, C, n)
+            slope = slope + np.tensordot(by_activation, rows.inputs[:, at], ((2,), (1,)))
         return total, slope
 
-    def penalty(self, weight: np.ndarray) -> float:
-        """Of every pair of neurons beta / 2 cos², and the decay of the weights."""
-        return self._belief(weight)[0]
-
-    def _belief(self, weight: np.ndarray) -> tuple[float, np.ndarray]:
-        free = weight * (np.arange(weight.shape[2]) < weight.shape[2] - 1)  # without the bias
+    def penalty(self, weight: np.ndarray) -> tuple[float, np.ndarray]:
+        """Of every pair of neurons beta / 2 cos², and the decay of the weights; and its slope."""
+        free = weight.copy()
+        free[:, :, -1] = 0.0  # the bias
         squares, slope = repelled(weight)
         value = 0.25 * self.repulsion * squares.sum() + 0.5 * self.decay * (free**2).sum()
-        if self.repel_bias:  # section 5: the cosines move the biases alone
+        if self.rule is not None and self.rule.repulsion_on == "bias":
             slope[:, :, :-1] = 0.0
         return float(value), self.repulsion * slope + self.decay * free
 
-    # -- some rows ---------------------------------------------------------------------------------
-
-    def _misfit(
-        self, rows: NeuronRows, at: slice, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        activation = self._activation(rows.inputs[:, at], weight)
-        return self.neuron.misfit(activation, rows.target[:, at])
-
-    def _activation(self, inputs: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """w . (x, 1), (M, C, n)."""
-        return (weight.reshape(-1, len(inputs)) @ inputs).reshape(*weight.shape[:2], -1)
+    def _misfits(
+        self, rows: NeuronRows, weight: np.ndarray
+    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Which rows, their squared errors, and the slope of half of these, block by block."""
+        for at in spans(rows.inputs, weight):
+            activation = np.tensordot(weight, rows.inputs[:, at], 1)
+            yield at, *self.neuron.misfit(activation, rows.target[:, at])
 
     def _gate(self, inputs: np.ndarray, params: NeuronParams) -> np.ndarray:
         """log pi_j, and log p(x|j) where neurons have a place, (M, 1) or (M, n)."""
-        gate = np.maximum(safe_log(params.mixing), LOG_ZERO)
-        if self.repel_rows:  # (3) with the second term of (1)
+        gate: np.ndarray = np.maximum(safe_log(params.mixing), LOG_ZERO)
+        if self.rule is not None:  # (3) with the second term of (1)
             gate = gate - 0.5 * self.repulsion * repelled(params.weight)[0]
         if params.place is None:
-            return np.asarray(gate[:, None])
+            return gate[:, None]
         mean, variance = params.place
         x = inputs[:-1]
         precision = 1 / variance
         squared = precision @ (x * x) - 2 * (precision * mean) @ x
         constant = (precision * mean**2 + np.log(2 * np.pi * variance)).sum(axis=1)
-        return np.asarray((gate - 0.5 * constant)[:, None] - 0.5 * squared)
+        gate = gate - 0.5 * constant
+        return gate[:, None] - 0.5 * squared
 
     # -- prediction --------------------------------------------------------------------------------
 
     def probability(self, x: np.ndarray, params: NeuronParams) -> np.ndarray:
         """sum_j pi_j f(x; w_j), (n, K); where neurons have a place, pi_j is P(j|x)."""
-        parts = [with_one(x[at]) for at in spans(x, params.weight)]
-        mean = np.vstack([self._mean_output(inputs, params) for inputs in parts])  # (n, C)
+        inputs = with_one(x)
+        means = []
+        for at in spans(inputs, params.weight):
+            share = shares_of(self._gate(inputs[:, at], params), axis=0)
+            output = self.neuron.output(np.tensordot(params.weight, inputs[:, at], 1))
+            means.append((share[:, None] * output).sum(axis=0))
+        mean = np.hstack(means).T  # (n, C)
         if self.n_outputs == 1:
             mean = np.minimum(mean, 1.0)  # shares add up to one but for rounding
             return np.hstack([1 - mean, mean])
@@ -295,26 +287,33 @@ class Competitive:
         voted = total > 0  # the outputs of all margin neurons may be zero
         return np.where(voted, mean / np.where(voted, total, 1.0), 1 / self.n_classes)
 
-    def _mean_output(self, inputs: np.ndarray, params: NeuronParams) -> np.ndarray:
-        share = shares_of(self._gate(inputs, params), axis=0)
-        output = self.neuron.output(self._activation(inputs, params.weight))
-        return np.asarray((share[:, None] * output).sum(axis=0).T)
-
     def neuron_posterior(self, x: np.ndarray, params: NeuronParams) -> np.ndarray:
         """(3) with the class summed out, P(j|x), (n, M)."""
         inputs = with_one(x)
-        activation = self._activation(inputs, params.weight)
-        gate = self._gate(inputs, params)
+        activation = np.tensordot(params.weight, inputs, 1)
         targets = np.eye(self.n_classes)[:, -self.n_outputs :, None]  # (K, C, 1)
         errors = [self.neuron.misfit(activation, target)[0] for target in targets]
-        log_joint = gate - 0.5 * self.precision * np.stack(errors)  # (K, M, n)
-        return np.asarray(shares_of(logsumexp(log_joint, axis=0), axis=0).T)
+        log_joint = self._gate(inputs, params) - 0.5 * self.precision * np.stack(errors)
+        return np.asarray(shares_of(logsumexp(log_joint, axis=0), axis=0).T)  # of (K, M, n)
 
 
-def spans(x: np.ndarray, weight: np.ndarray) -> list[slice]:
-    """Where to cut the rows, so that the activations of some fit into the caches."""
-    size = max(-(-BLOCK_SIZE // (weight.shape[0] * weight.shape[1])), FEWEST_ROWS)
-    return [slice(i, i + size) for i in range(0, len(x), size)]
+def spans(inputs: np.ndarray, weight: np.ndarray) -> list[slice]:
+    """Blocks of rows (d + 1, n) whose activations fit into the caches."""
+    size = max(-(-BLOCK_SIZE // (weight.shape[0] * weight.shape[1])), FEWEST_BLOCK_ROWS)
+    return [slice(i, i + size) for i in range(0, inputs.shape[1], size)]
+
+
+def descended(cost: Cost, weight: np.ndarray, n_rows: float) -> tuple[np.ndarray, float]:
+    """Some steps of L-BFGS down the cost, never up: the weights, and the change of the cost."""
+
+    def per_row(flat: np.ndarray) -> tuple[np.ndarray, float]:
+        value, slope = cost(flat.reshape(weight.shape))
+        return -slope.ravel() / n_rows, -value / n_rows
+
+    best = maximize(per_row, weight.ravel(), max_iter=N_STEPS, tol=COST_TOL, gradient_tol=SLOPE_TOL)
+    if best.outcome is Outcome.INTERRUPTED:
+        raise KeyboardInterrupt
+    return best.point.reshape(weight.shape), n_rows * (best.history[0] - best.objective)
 
 
 def _moved(
@@ -322,7 +321,7 @@ def _moved(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means and variances of the rows of each neuron; a neuron without rows keeps its place."""
     mass = responsibility.sum(axis=1, keepdims=True)
-    before = VANISHED * mass.mean()  # how much the place before counts
+    before = NEGLIGIBLE_SHARE * mass.mean()  # how much the place before counts
     first = responsibility @ x + before * mean
     second = responsibility @ (x * x) + before * (variance + mean**2)
     mean = first / (mass + before)
@@ -348,3 +347,49 @@ def repelled(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     slope = (cosine @ direction - squares * direction) / length
     share = 1.0 if weight.shape[1] == 1 else 0.5
     return share * squares.sum(axis=0)[:, 0], share * slope.transpose(1, 0, 2)
+
+
+# -- a fitted network ------------------------------------------------------------------------------
+
+
+@saved
+@dataclass(frozen=True, kw_only=True)
+class NeuronNetwork:
+    """A fitted network of complete numbers; the attributes are in the units of the features."""
+
+    competitive: Competitive = internal()
+    """Without a rule: in a prediction the repulsion takes no part."""
+    params: NeuronParams = internal()
+    """For standardized features."""
+    weights: np.ndarray
+    """(M, d + 1) for two classes, else (M, K, d + 1)."""
+    mixing: np.ndarray
+    """(M,)."""
+    means: np.ndarray | None
+    """Places of the neurons, (M, d); None where all are everywhere."""
+    covariances: np.ndarray | None
+    """Variances of the places, (M, d)."""
+    location: np.ndarray
+    """(d,)."""
+    scale: np.ndarray
+    """(d,); standardized features are (x - location) / scale."""
+    history: np.ndarray
+    """Objective per row after each sweep."""
+    bound_history: np.ndarray
+    """(2) per row that the M-step reached before each of these."""
+    penalty_history: np.ndarray
+    """The part of the penalty in the objective."""
+    objective: float
+    n_iter: int
+    converged: bool
+
+    def _inside(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray(Frame(self.location, self.scale).inside(x))
+
+    def log_proba(self, x: np.ndarray) -> np.ndarray:
+        """log P(C_k|x), (n, K)."""
+        return np.asarray(safe_log(self.competitive.probability(self._inside(x), self.params)))
+
+    def neuron_posterior(self, x: np.ndarray) -> np.ndarray:
+        """P(j|x), (n, M)."""
+        return self.competitive.neuron_posterior(self._inside(x), self.params)

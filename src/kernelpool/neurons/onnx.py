@@ -1,35 +1,34 @@
 """Mixtures of neurons as ONNX graphs.
 
-Rows are a `kernelpool.app.onnx.graph.Tensor`.
+Rows are a `kernelpool.app.onnx.graph.Tensor`, complete numbers.
 """
 
 from typing import Any
 
 import numpy as np
 
+from .network import NeuronNetwork
 
-def to_graph(x: Any, fitted: Any, *, margin: bool) -> dict[str, Any]:
-    """Answers of a `CompetitiveNeuronsClassifier`, of `margin` neurons or smooth ones."""
+
+def to_graph(x: Any, network: NeuronNetwork) -> dict[str, Any]:
+    """Answers of a `CompetitiveNeuronsClassifier`."""
     g = x.graph
-    origin = fitted.location
-    unit = fitted.scale
-    rows = x.indicators(fitted.columns.levels).framed(origin, unit)
-    n_neurons = len(fitted.mixing)
-    weight = fitted.weights.reshape(-1, len(origin) + 1)  # (M * C, d + 1), in units of the data
-    bias = weight[:, -1] + weight[:, :-1] @ origin
-    n_outputs = len(weight) // n_neurons
-    activation = rows @ (weight[:, :-1] * unit).T + bias
+    params = network.params
+    n_neurons, n_outputs, _ = params.weight.shape
+    rows = x.framed(network.location, network.scale)
+    weight = params.weight.reshape(n_neurons * n_outputs, -1)
+    activation = rows @ weight[:, :-1].T + weight[:, -1]
     activation = g.op("Reshape", activation, [-1, n_neurons, n_outputs])  # (n, M, C)
-    if margin:
+    if network.competitive.margin:
         output = (activation * 0.5 + 0.5).clip(0.0, 1.0)
     elif n_outputs == 1:
         output = np.tanh(activation * 0.5) * 0.5 + 0.5
     else:
         output = activation.softmax(2)
-    share = (fitted.mixing / fitted.mixing.sum())[:, None]
-    if fitted.means is not None:
-        log_density = rows.gaussian((fitted.means - origin) / unit, fitted.covariances / unit**2)
-        share = (log_density + g.safe_log(fitted.mixing)).softmax().unsqueeze(2)  # (n, M, 1)
+    share = (params.mixing / params.mixing.sum())[:, None]
+    if params.place is not None:
+        log_density = rows.gaussian(*params.place)
+        share = (log_density + g.safe_log(params.mixing)).softmax().unsqueeze(2)  # (n, M, 1)
     output = (output * share).sum(1)  # (n, C)
     if n_outputs == 1:
         output = output.clip(high=1.0)

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base.monitor import print_sweep
 from ..complete.classifier import CompleteDoor, KernelNetworkClassifier
-from ..data.labels import labeled
 from ..errors import KernelpoolError
 from ..inspection.describe import Description, Pool, classes_text, features_text
 from ..records import nested, saved
@@ -199,9 +198,8 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
         name = type(self).__name__
         seed = check_random_state(self.random_state).randint(2**31)
         network = fit_rbf(
-            labeled(data.rows),
+            data,
             self._settings(RBFSettings, seed=seed),
-            len(data.classes),
             n_numbers=sum(not n for n in door.columns.levels),
             validation=self._validation(door, X_val, y_val, sample_weight_val),
             on_setting=lambda n, loss: print_sweep(self.verbose, name, n, -loss, float("nan")),
@@ -222,9 +220,6 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
         check_is_fitted(self)
         copy: Self = clone(self)
         return copy.set_params(width=self.width_)  # type: ignore[no-any-return]
-
-    def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
-        return np.asarray(self._fitted.network.log_proba(z))
 
     def _network_activations(self, z: np.ndarray) -> np.ndarray:
         return np.asarray(self._fitted.network.activations(z))

@@ -12,8 +12,9 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.cluster import KMeans
 
+from ..data.door import TrainingData
 from ..data.folds import Selection, cross_fit, row_keys, stratified_folds
-from ..data.labels import Labeled, merge_duplicates
+from ..data.labels import Labeled, labeled, merge_duplicates
 from ..data.scale import feature_scale, mean_and_variance
 from ..logistic import RidgePath
 from ..rows import one_blas_thread
@@ -68,9 +69,8 @@ class RBFSettings:
 
 
 def fit_rbf(
-    rows: Labeled,
+    data: TrainingData,
     settings: RBFSettings,
-    n_classes: int,
     *,
     n_numbers: int,
     validation: Labeled | None = None,
@@ -78,12 +78,14 @@ def fit_rbf(
 ) -> RBFNetwork:
     """Choose width and ridge on held-out rows, and train on all rows.
 
-    With `validation` rows these are held out and all of `rows` train; `on_setting` is called after
+    With `validation` rows these are held out and all rows of `data` train; `on_setting` is called after
     every setting with the number of settings so far and the loss. Only the first `n_numbers`
     features are scaled: the others are indicators.
     """
-    (x, codes, weight), _ = merge_duplicates(rows)
+    # sorted and without copies: the order of the rows does not matter, to the last bit
+    (x, codes, weight), _ = merge_duplicates(labeled(data.rows))
     d = x.shape[1]
+    n_classes = len(data.classes)
     location, variance = mean_and_variance(x, weight)
     location[n_numbers:] = 0.0
     scale = np.ones(d)

@@ -31,6 +31,7 @@ from kernelpool import (
     SharingAverageClassifier,
 )
 from kernelpool.errors import KernelpoolError
+from kernelpool.records import replaced
 
 EXPORTED = [
     name
@@ -152,7 +153,9 @@ def test_new_priors_long_odds_and_neurons_that_all_say_no():
     hot = copy.copy(parzen)
     silent = copy.copy(neurons)
     hot._fitted = replace(parzen._fitted, temperature=9.0)
-    silent._fitted = replace(neurons._fitted, weights=neurons.weights_ - [0, 0, 0, 1e3])
+    params = neurons._fitted.network.params
+    params = replace(params, weight=params.weight - [0, 0, 0, 1e3])
+    silent._fitted = replaced(neurons._fitted, "params", params)
     for model in (parzen.with_class_prior([0.8, 0.1, 0.1]), hot, silent):
         x = (100 * X).astype(np.float32) if model is hot else X.astype(np.float32)
         assert_agree(run(kernelpool.to_onnx(model), x), expected(model, x), 1e-5)

@@ -37,6 +37,7 @@ from sklearn.utils.validation import check_is_fitted
 import kernelpool
 
 from ...errors import ModelFileError
+from ...records import SAVED
 from ...text import shorten
 from .container import NAMES, is_shape, short
 
@@ -61,7 +62,7 @@ def _records() -> dict[str, type]:
     }
 
 
-RECORDS = _records()
+RECORDS = {**_records(), **SAVED}
 
 NOT_SAVED = {"held_out_log_density_", "held_out_proba_", "validation_log_proba_"}
 """Attributes, and fields of records without the underscore, that are not saved: values for every
