@@ -77,9 +77,6 @@ class Unit(Kernel):
             xp.where(vanished[:, None], mass * kernels.center, moments.first),
         )
 
-    def concat_moments(self, parts, mass):
-        return CenterSums(mass, namespace(mass).concat([part.first for part in parts]))
-
     def estimate(self, moments, moment_origin, prior=None):
         return Centers(moments.first / namespace(moments.mass).sum(moments.mass, axis=1)[:, None])
 

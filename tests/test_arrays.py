@@ -7,10 +7,8 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 
 from kernelpool.arrays import (
-    Float64,
     inverse_of_lower,
     log_weighted_sums,
-    match_array,
     multiply_pairs_into,
     responsibilities,
     safe_log,
@@ -90,16 +88,6 @@ def test_triangles_are_inverted(shape, library, dtype):
 def test_the_logarithm_of_what_is_not_positive_is_minus_infinity(library):
     found = np.asarray(safe_log(library.asarray(np.array([1.0, np.e, 0.0, -1e-300, -2.0, np.nan]))))
     np.testing.assert_array_equal(found, [0, 1, -np.inf, -np.inf, -np.inf, -np.inf])
-
-
-@pytest.mark.parametrize("library", [np, strict])
-def test_arrays_take_the_type_of_the_rows_unless_they_are_to_keep_their_own(library):
-    rows = library.asarray(np.zeros((2, 2), np.float32))
-    value = np.array([1 + 2.0**-40])
-    moved = match_array((value, Float64(value)), like=rows)
-    assert moved[0].dtype == library.float32
-    assert moved[1].value.dtype == library.float64
-    assert float(moved[1].value[0]) == value[0]
 
 
 def test_distances_from_products_and_from_differences_agree():

@@ -9,7 +9,7 @@ import math
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from operator import is_
 from typing import Any
@@ -154,21 +154,12 @@ def _fields_of(record: type) -> tuple[str, ...] | None:
     return tuple(f.name for f in fields(record)) if is_dataclass(record) else None
 
 
-@dataclass(frozen=True)
-class Float64:
-    """An array, or record of arrays, that `match_array` moves to another library or device and
-    leaves in float64.
-    """
-
-    value: Any
-
-
 def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
     """`value`, an array or a record or tuple of arrays, with `function` of each array in their
-    place; itself where all stay as they are. A `Float64` counts as an array.
+    place; itself where all stay as they are.
     """
     kind = type(value)
-    if kind is np.ndarray or kind is Float64:
+    if kind is np.ndarray:
         return function(value)
     names = _fields_of(value.__class__)
     if names is None and kind is not tuple:
@@ -192,8 +183,6 @@ def match_array(value: Any, like: Array) -> Any:
 def _matched(value: Any, like: Array) -> Any:
     if type(value) is np.ndarray and type(like) is np.ndarray and value.dtype == like.dtype:
         return value
-    if isinstance(value, Float64):
-        return Float64(match_array(value.value, like=as_float64(like[:0, ...])))
     xp = namespace(like)
     home = device(like)
     if namespace(value) is not xp:

@@ -51,12 +51,13 @@ def problem(*, dtype=np.float64, sharing=0.4, missing=False, weighted=True):
 
 def assert_same(found, expected, rtol=1e-9):
     assert type(found) is type(expected)
-    for name, value in vars(expected).items():
-        other = getattr(found, name)
-        if hasattr(value, "__dataclass_fields__"):
-            assert_same(other, value, rtol)
-        elif value is not None:
-            np.testing.assert_allclose(other, value, rtol=rtol, atol=rtol)
+    if isinstance(expected, tuple):
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other, rtol)
+    elif hasattr(expected, "__dataclass_fields__"):
+        assert_same(tuple(vars(found).values()), tuple(vars(expected).values()), rtol)
+    elif expected is not None:
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
 
 
 @pytest.mark.parametrize("penalty", [None, Overlap(5.0)], ids=["none", "overlap"])

@@ -509,11 +509,6 @@ class Gaussian(Kernel):
             second + self.pool_moments(xp.where(gone, still, xp.zeros_like(still))),
         )
 
-    def concat_moments(self, parts: tuple[Moments, ...], mass: Array) -> Moments:
-        xp = namespace(mass)
-        second = self.pool_moments(xp.concat([part.second for part in parts]))
-        return Moments(mass, xp.concat([part.first for part in parts]), second)
-
     # -- coordinates -------------------------------------------------------------------------------
 
     def coordinates(self, kernels: Kernels) -> Array:

@@ -179,10 +179,6 @@ class Kernel(ABC):
         """
 
     @abstractmethod
-    def concat_moments(self, parts: tuple[Any, ...], mass: Array) -> Any:
-        """Moments of several sets of kernels as those of one set, with the `mass` (sum of M, 1)."""
-
-    @abstractmethod
     def estimate(
         self, moments: Any, moment_origin: Array, prior: Prior | None = None
     ) -> Parameters:

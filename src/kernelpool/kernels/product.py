@@ -250,11 +250,6 @@ class Product(Kernel):
         counts = namespace(still).where(vanished[:, None], still, moments.counts)
         return ProductMoments(found.mass, found.first, found.second, counts)
 
-    def concat_moments(self, parts: tuple[ProductMoments, ...], mass: Array) -> ProductMoments:
-        found = self.gaussian.concat_moments(parts, mass)
-        counts = namespace(mass).concat([part.counts for part in parts])
-        return ProductMoments(mass, found.first, found.second, counts)
-
     def estimate(
         self, moments: ProductMoments, moment_origin: Array, prior: Any = None
     ) -> ProductKernels:

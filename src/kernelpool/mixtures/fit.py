@@ -670,7 +670,7 @@ def split_by_class(
     least = min(1.0, data.row_weight)
     with one_blas_thread():
         table = match_array(shared.sharing, like=training.rows.backend)
-        children = split(training.kernel, training.rows, params, table, least)
+        children = split(training.kernel, training._by_class, params, table, least)
     owners = np.asarray(children.owner)
     parents = np.asarray(children.parent)
     alone = np.asarray(sharing_table(owners, 0.0, len(data.classes)))

@@ -31,6 +31,8 @@ with a fixed
 :math:`\lambda`, the table plays a part in training alone: prediction is (2), with :math:`\pi_{jk}`.
 """
 
+from dataclasses import replace
+
 from ..arrays import Array, device, namespace
 from ..kernels import Kernel
 from ..penalties import NoPenalty, Penalty
@@ -78,7 +80,7 @@ class LearnedSharing:
         ones.
         """
         better, objective, mass = self.network(params).sweep_and_mass(rows, params)
-        return _with(better, shares_of_classes(mass, params.sharing)), objective
+        return replace(better, sharing=shares_of_classes(mass, params.sharing)), objective
 
     # -- coordinates in which steps may be extrapolated --------------------------------------------
 
@@ -95,7 +97,7 @@ class LearnedSharing:
         n = like.sharing.shape[0] * like.sharing.shape[1]
         params = self.network(like).at(coordinates[:-n], like)
         sharing = xp.reshape(coordinates[-n:], like.sharing.shape) ** 2
-        return _with(params, shares_of_classes(sharing, like.sharing))
+        return replace(params, sharing=shares_of_classes(sharing, like.sharing))
 
     # -- kernels that have lost their rows ---------------------------------------------------------
 
@@ -113,13 +115,5 @@ class LearnedSharing:
         alike = xp.asarray(
             [[j in went] for j in range(params.sharing.shape[0])], device=device(params.sharing)
         )
-        return _with(
-            moved,
-            xp.where(alike, xp.ones_like(params.sharing) / params.sharing.shape[1], params.sharing),
-        )
-
-
-def _with(params: Params, sharing: Array) -> Learned:
-    return Learned(
-        params.kernels, params.mixing, params.class_prior, sharing, subkernels=params.subkernels
-    )
+        even = xp.ones_like(params.sharing) / params.sharing.shape[1]
+        return replace(moved, sharing=xp.where(alike, even, params.sharing))

@@ -26,12 +26,11 @@ from collections.abc import Callable
 from dataclasses import field, replace
 from functools import partial, reduce
 from operator import add
-from typing import Any
+from typing import Any, TypeVar
 
 from ..arrays import (
     LOG_ZERO,
     Array,
-    Float64,
     as_float64,
     can_fuse,
     clip,
@@ -79,7 +78,10 @@ class Params:
     class_prior: Array
     """(K,)."""
     subkernels: tuple[Parameters, ...] | None = field(default=None, kw_only=True)
-    """What each class saw in the kernels of the sweep before, where the penalty `remembers` it."""
+    """Those of the sweep before, under a penalty that needs subkernels."""
+
+
+P = TypeVar("P", bound=Params)
 
 
 @record
@@ -234,13 +236,13 @@ class SharedKernel:
         """Whether a sweep has less to do over rows that are sorted by class."""
         return self.penalty.by_class or not bool(namespace(self.sharing).all(self.sharing > 0))
 
-    def sweep(self, rows: Rows, params: Params) -> tuple[Params, float]:
+    def sweep(self, rows: Rows, params: P) -> tuple[P, float]:
         """One E-step and one M-step: better parameters, and the objective a row of the given
         ones.
         """
         return self.sweep_and_mass(rows, params)[:2]
 
-    def sweep_and_mass(self, rows: Rows, params: Params) -> tuple[Params, float, Array]:
+    def sweep_and_mass(self, rows: Rows, params: P) -> tuple[P, float, Array]:
         """`sweep`, and the mass of each kernel in each class, (M, K)."""
         e_step_params = self.e_step_params(params, rows.eps)
         totals = self.totals(rows, e_step_params)
@@ -274,14 +276,17 @@ class SharedKernel:
 
     def totals(self, rows: Rows, e_step_params: EStepParams) -> Totals:
         """`e_step` of all rows."""
-        sent = Float64(e_step_params) if e_step_params.in_float64 else e_step_params
-        return rows.total(self.e_step, sent)
+        if e_step_params.in_float64:
+            return rows.total(partial(self._e_step_in_float64, e_step_params))
+        return rows.total(self.e_step, e_step_params)
 
-    def e_step(self, block: Block, given: EStepParams | Float64) -> Totals:
+    def _e_step_in_float64(self, e_step_params: EStepParams, block: Block) -> Totals:
+        """The same of float32 rows, in float64; bound to the parameters, which rows would round."""
+        block = block.in_float64()
+        return self.e_step(block, match_array(e_step_params, like=block.x))
+
+    def e_step(self, block: Block, e_step_params: EStepParams) -> Totals:
         """(29), (30): responsibilities of one block, kept only as sums."""
-        block, e_step_params = (
-            (block.in_float64(), given.value) if isinstance(given, Float64) else (block, given)
-        )
         if block.missing is not None:
             return self._expect_with_missing(block, e_step_params)
         if (
@@ -494,11 +499,11 @@ class SharedKernel:
     def m_step(
         self,
         totals: Totals,
-        params: Params,
+        params: P,
         e_step_params: EStepParams,
         subkernels: Subkernels | None,
         mass: Array,
-    ) -> Params:
+    ) -> P:
         """(35)-(37), or their counterparts under the penalty."""
         xp = namespace(params.mixing)
         moments = replace(totals.moments, mass=mass)
@@ -512,8 +517,8 @@ class SharedKernel:
         prior = self.penalty.prior_statistics(self.kernel, moments, moment_origin, subkernels)
         kernels = self.kernel.estimate(moments, moment_origin, prior)
         mixing = self.penalty.mixing(self.kernel, mass, params.mixing, kernels, subkernels)
-        seen = subkernels.kernels if subkernels and self.penalty.remembers else None
-        return Params(kernels, mixing, params.class_prior, subkernels=seen)
+        previous = None if subkernels is None else subkernels.kernels
+        return replace(params, kernels=kernels, mixing=mixing, subkernels=previous)
 
     def subkernels(
         self, totals: "TotalsByClass", params: Params, e_step_params: EStepParams
@@ -725,7 +730,7 @@ class SharedKernel:
         ]
         return xp.concat([self.kernel.coordinates(params.kernels), *logs])
 
-    def from_vector(self, vector: Array, like: Params) -> Params:
+    def from_vector(self, vector: Array, like: P) -> P:
         """The network at `vector`, in the shapes of `like`; mixing weights that are zero there stay
         zero.
         """
@@ -736,12 +741,11 @@ class SharedKernel:
             xp.where(before > 0, xp.exp(logs - xp.max(logs, axis=0)), xp.zeros_like(before))
             for logs, before in ((log_mixing, like.mixing), (vector[-n_classes:], like.class_prior))
         )
-        kernels = self.kernel.at(vector[:-n_logs], like.kernels)
-        return Params(
-            kernels,
-            mixing / xp.sum(mixing, axis=0),
-            class_prior / xp.sum(class_prior),
-            subkernels=like.subkernels,
+        return replace(
+            like,
+            kernels=self.kernel.at(vector[:-n_logs], like.kernels),
+            mixing=mixing / xp.sum(mixing, axis=0),
+            class_prior=class_prior / xp.sum(class_prior),
         )
 
     # -- coordinates in which steps may be extrapolated --------------------------------------------
@@ -755,15 +759,13 @@ class SharedKernel:
             [self.kernel.coordinates(params.kernels), xp.reshape(params.mixing**0.5, (-1,))]
         )
 
-    def at(self, coordinates: Array, like: Params) -> Params:
+    def at(self, coordinates: Array, like: P) -> P:
         """The network at `coordinates`, in the shapes of `like`."""
         xp = namespace(coordinates)
         n_mixing = like.mixing.shape[0] * like.mixing.shape[1]
         mixing = xp.reshape(coordinates[-n_mixing:], like.mixing.shape) ** 2
         kernels = self.kernel.at(coordinates[:-n_mixing], like.kernels)
-        return Params(
-            kernels, mixing / xp.sum(mixing, axis=0), like.class_prior, subkernels=like.subkernels
-        )
+        return replace(like, kernels=kernels, mixing=mixing / xp.sum(mixing, axis=0))
 
     # -- kernels that have lost their rows ---------------------------------------------------------
 
@@ -775,8 +777,8 @@ class SharedKernel:
         return [j for j, is_empty in enumerate(mass < EMPTY * row_weight) if bool(is_empty)]
 
     def moved(
-        self, rows: Rows, params: Params, empty: list[int], owner: Array, class_weight: Array
-    ) -> Params:
+        self, rows: Rows, params: P, empty: list[int], owner: Array, class_weight: Array
+    ) -> P:
         """The same network with empty kernels, one a class, moved to the worst modeled row of the
         class that owns them.
 
@@ -798,8 +800,7 @@ class SharedKernel:
             alone = others < 1e-290
             mixing[:, k] = mixing[:, k] * (0.0 if alone else (1 - share) / others)
             mixing[j, k] = 1.0 if alone else share
-        kernels = self.kernel.move(params.kernels, to)
-        return Params(kernels, mixing, params.class_prior, subkernels=params.subkernels)
+        return replace(params, kernels=self.kernel.move(params.kernels, to), mixing=mixing)
 
     def without(self, params: Params, dropped: list[int]) -> Params:
         """The network less some kernels, its mixing weights made to sum to one again."""
@@ -808,13 +809,8 @@ class SharedKernel:
         keep = [j for j in range(params.mixing.shape[0]) if j not in dropped]
         index = xp.asarray(keep, dtype=xp.int64, device=home)
         mixing = xp.take(params.mixing, index, axis=0)
-        remembered = params.subkernels and tuple(
-            self.kernel.take(kernels, index) for kernels in params.subkernels
-        )
         kernels = self.kernel.take(params.kernels, index)
-        return Params(
-            kernels, mixing / xp.sum(mixing, axis=0), params.class_prior, subkernels=remembered
-        )
+        return Params(kernels, mixing / xp.sum(mixing, axis=0), params.class_prior)
 
     def worst_rows(self, block: Block, natural_params: NaturalParams, allowed: Array) -> WorstRows:
         """Of each class, the row of this block with the lowest log sum_j allowed_jk p(x|j)."""

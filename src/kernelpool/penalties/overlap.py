@@ -284,10 +284,6 @@ class Overlap(Penalty):
     def _distance(self) -> Distance:
         return DISTANCES[self.distance]()
 
-    @property
-    def remembers(self) -> bool:  # type: ignore[override]
-        return self.step == "printed"
-
     def prior_statistics(
         self, kernel: Kernel, moments: Moments, moment_origin: Array, subkernels: Subkernels | None
     ) -> PriorStatistics:

@@ -42,7 +42,7 @@ class Subkernels:
     current: Parameters | None = None
     """The M kernels that the rows were assigned by."""
     previous: tuple[Parameters, ...] | None = None
-    """`kernels` of the sweep before, for a penalty that `remembers`; None in the first sweep."""
+    """`kernels` of the sweep before; None in the first sweep."""
 
 
 def gaussian_of(kernel: Kernel, name: str) -> Gaussian:
@@ -69,8 +69,6 @@ class Penalty:
     """Whether the moments of each class in each kernel are needed."""
     monotone: bool = True
     """Whether the objective never falls."""
-    remembers: bool = False
-    """Whether the subkernels of the sweep before are needed."""
 
     def prior_statistics(
         self, kernel: Kernel, moments: Any, moment_origin: Array, subkernels: Subkernels | None
@@ -175,10 +173,6 @@ class Sum(Penalty):
     @property
     def monotone(self) -> bool:  # type: ignore[override]
         return all(term.monotone for term in self.terms)
-
-    @property
-    def remembers(self) -> bool:  # type: ignore[override]
-        return any(term.remembers for term in self.terms)
 
     def prior_statistics(
         self, kernel: Kernel, moments: Any, moment_origin: Array, subkernels: Subkernels | None
