@@ -106,7 +106,7 @@ def test_columns_are_learned_in_data():
             yield where, place, ast.unparse(node)
 
 
-@rule({"app": 1, "parzen": 2, "pool": 1, "rbf": 1})
+@rule({"pool": 1})
 def test_folds_are_looped_over_in_data():
     """Only data/ loops over folds: use its cross_fit."""
     for where, place, node in nodes(ast.For, ast.comprehension):
@@ -115,7 +115,7 @@ def test_folds_are_looped_over_in_data():
             yield where, place, ast.unparse(node.iter)
 
 
-@rule({"app": 4, "pool": 2})
+@rule({"pool": 2})
 def test_fitted_records_stay_in_their_room():
     """`_fitted` is used in base/ and where a class has a `fit`; others ask public attributes."""
     for path, tree in TREES.items():
@@ -175,7 +175,7 @@ def test_private_names_stay_in_their_room():
             yield where, place, ast.unparse(node)
 
 
-@rule({"elsewhere": 114, "mixtures": 10, "pool": 9, "rows": 2})
+@rule({"elsewhere": 111, "mixtures": 4, "pool": 9, "rows": 2})
 def test_types_decide_not_attributes():
     """hasattr and getattr with a literal: give every class of the protocol the method instead."""
     for where, place, node in nodes(ast.Call):
@@ -191,41 +191,25 @@ def test_types_decide_not_attributes():
     {
         "BLOCK_ROWS": 1,
         "CHUNK": 2,
-        "DATE": 1,
-        "DATES": 1,
         "ESTIMATORS": 1,
-        "FAR": 2,
-        "FARTHEST": 1,
+        "FAR": 1,
         "FEWEST": 2,
         "FEWEST_ROWS": 1,
-        "FORMATS": 1,
         "GROWTH": 1,
-        "IN_MEMORY": 1,
-        "KEEP": 2,
+        "KEEP": 1,
         "KINDS": 1,
-        "LARGEST": 1,
         "LEAST_LOG": 1,
-        "LOG_2_PI": 1,
         "LOG_ZERO": 1,
-        "LONGEST_ODDS": 1,
-        "LOWEST": 2,
         "MINUS": 1,
         "MOST_AXES": 1,
-        "MOST_CATEGORIES": 2,
-        "MOST_FEATURES": 1,
         "MOST_INDICATORS": 1,
-        "MOST_KERNELS": 3,
-        "MOST_ROWS": 6,
-        "MOST_WATCHED": 1,
+        "MOST_KERNELS": 2,
+        "MOST_ROWS": 4,
         "N_BINS": 1,
-        "N_DRAWN": 1,
-        "N_FOLDS": 1,
         "PATIENCE": 1,
         "REPR": 3,
         "ROWS_A_FEATURE": 1,
-        "SETS": 1,
         "SMALLEST": 1,
-        "TOLERANCE": 1,
         "VANISHED": 2,
     }
 )
@@ -243,6 +227,24 @@ def test_constants_are_defined_once():
             yield name, place, f"{name}, also {where[0]}"
 
 
+@rule({"pool": 1})
+def test_methods_have_the_same_files():
+    """The folder of a method has network.py, fit.py, classifier.py and onnx.py."""
+    for where in ("rbf", "em_log", "neurons", "parzen", "mixtures", "pool"):
+        for name in ("network.py", "fit.py", "classifier.py", "onnx.py"):
+            if f"{where}/{name}" not in TREES:
+                yield where, f"{where}/", name
+
+
+@rule()
+def test_tests_lie_in_the_folder_of_their_room():
+    """A folder of tests is named after a room, or is one of contracts, papers, own_process."""
+    others = {"contracts", "papers", "own_process", "__pycache__"}
+    for path in sorted((ROOT / "tests").iterdir()):
+        if path.is_dir() and path.name not in others and not (SRC / path.name).is_dir():
+            yield path.name, "tests", path.name
+
+
 # -- what texts name exists ------------------------------------------------------------------------
 
 
@@ -258,7 +260,7 @@ def public_parameters(package):
                 yield from inspect.signature(function).parameters
 
 
-@rule({"replace": 1, "weights": 3})
+@rule({"replace": 1})
 def test_parameters_in_texts_exist():
     """A message or docstring writes `name=` of a parameter that no public callable has."""
     known = {"default", "style", "year"}  # of numpydoc, of HTML, of a path in an example
@@ -278,12 +280,12 @@ def test_parameters_in_texts_exist():
 
 @rule(
     {
-        "CONTRIBUTING.md": 30,
-        "docs/architecture.md": 60,
-        "docs/extending/add_a_kernel.md": 30,
-        "docs/extending/add_a_network.md": 30,
-        "docs/extending/add_a_penalty.md": 30,
-        "docs/extending/add_a_backend.md": 30,
+        "CONTRIBUTING.md": 4,
+        "docs/architecture.md": 8,
+        "docs/extending/add_a_kernel.md": 4,
+        "docs/extending/add_a_network.md": 4,
+        "docs/extending/add_a_penalty.md": 4,
+        "docs/extending/add_a_backend.md": 4,
     }
 )
 def test_names_in_pages_exist():
