@@ -1,123 +1,31 @@
-"""Parzen classifiers, full and reduced: the scikit-learn estimators of
-`kernelpool.parzen.fit`.
+"""Parzen classifiers, full and reduced: the scikit-learn estimators of `kernelpool.parzen.fit` and
+`kernelpool.parzen.reduce`.
 """
 
-import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp
-from sklearn.base import BaseEstimator, _fit_context, clone
+from scipy.special import logsumexp
+from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import safe_log
 from ..base.classifier import DensityClassifier
-from ..complete.classifier import CompleteDoor, FittedTabular, TabularClassifier
-from ..data.door import TrainingData
-from ..data.labels import class_prior_for, labeled
-from ..data.scale import mean_and_variance
-from ..errors import KernelpoolError
+from ..complete.classifier import CompleteDoor, TabularClassifier
+from ..data.labels import class_prior_for
 from ..inspection.describe import Description, Pool, classes_text, features_text
-from ..tables.columns import Columns
+from ..records import replaced
 from ..text import plural
-from .fit import (
-    OCTAVE,
-    Editor,
-    ParzenConfig,
-    ParzenNetwork,
-    ParzenRows,
-    Reduction,
-    SizeSearch,
-    conditional_network,
-    full_network,
-    leave_one_out_scores,
-    near_copies,
-    tempered_scores,
-)
-from .network import (
-    PROFILES,
-    GaussianProfile,
-    ParzenParams,
-    Profile,
-    class_scores,
-    each_row,
-    kernel_posterior,
-    log_votes,
-    voting_params,
-)
+from .fit import ParzenSettings, fit_parzen
+from .network import PROFILES, FittedParzen, Profile, kernel_posterior
 from .onnx import to_graph
-
-
-@dataclass(frozen=True, kw_only=True)
-class Space:
-    """How rows are scaled before distances are taken."""
-
-    location: np.ndarray
-    scale: np.ndarray
-    """What features are divided by: their deviations, or ones, (D,)."""
-    unit: float
-    """What all features are divided by as well: a power of two."""
-
-    def inside(self, z: np.ndarray) -> np.ndarray:
-        """Rows in the space in which distances are taken, in units of `unit`, (n, D)."""
-        return np.asarray((z - self.location) / (self.scale * self.unit), np.float64)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FittedParzen(Space, FittedTabular):
-    """The fitted state of a Parzen classifier."""
-
-    kernels: np.ndarray
-    """Centers in the units of the data, sorted by class, (M, D)."""
-    kernel_classes: np.ndarray
-    kernel_weights: np.ndarray
-    kept_indices: np.ndarray
-    """Positions of the kernels in the training rows, (M,)."""
-    radius: float
-    temperature: float
-    class_prior: np.ndarray
-    fitted_prior: np.ndarray
-    """The class priors of the fit; `class_prior` may have been changed since, (K,)."""
-    prior_given: bool
-    """Whether class priors were given; otherwise every vote counts the same."""
-    radii: np.ndarray | None = None
-    radius_errors: np.ndarray | None = None
-    radius_losses: np.ndarray | None = None
-
-    def params(self, *, grouped: bool = False) -> ParzenParams:
-        """The network in that space; `grouped` where copies of kernels must be known."""
-        codes = np.searchsorted(self.classes, self.kernel_classes)
-        center = self.inside(self.kernels)
-        weight = self.kernel_weights
-        group = near_copies(center, weight) if grouped else np.zeros(len(codes), int)
-        prior = self.fitted_prior if self.prior_given else None
-        params = voting_params(center, codes, weight, group, len(self.classes), prior)
-        return replace(params, radius=self.radius / self.unit)
-
-    def log_norm(self, profile: Profile) -> float:
-        """log of the integral of a kernel in the units of the data."""
-        d = len(self.scale)
-        return float(profile.log_volume(d) + d * math.log(self.radius) + np.log(self.scale).sum())
-
-
-@dataclass(frozen=True, kw_only=True)
-class FittedReducedParzen(FittedParzen):
-    """The fitted state of a `ReducedParzenClassifier`."""
-
-    full_radius: float
-    criterion: np.ndarray | None
-    edited_indices: np.ndarray
-    n_rows: int
-    n_choices: int
-    curve: list[tuple[int, float]] | None = None
-    full_error: float | None = None
-    validation_error: float | None = None
-    n_tried: int | None = None
+from .reduce import FittedReducedParzen, ReducedSettings, fit_reduced
 
 
 class ParzenEstimator(TabularClassifier, DensityClassifier):
@@ -133,132 +41,43 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         "random_state": ["random_state"],
     }
 
-    # -- fitting -----------------------------------------------------------------------------------
-
-    @property
-    def _profile(self) -> Profile:
-        return PROFILES[self.kernel]() if isinstance(self.kernel, str) else self.kernel
-
-    def _space(self, data: TrainingData, columns: Columns) -> Space:
-        """Features of variance one, or in one common unit, a power of two: distances stay
-        distances.
-        """
-        x, _, weight = labeled(data.rows)
-        location, variance = mean_and_variance(x, weight)
-        scale = np.ones_like(variance)
-        unit = 1.0
-        if self.standardize:
-            numbers = np.arange(len(variance)) < sum(not n for n in columns.levels)
-            scale = np.sqrt(np.where((variance > 0) & numbers, variance, 1.0))
-        elif variance.any():
-            unit = float(2.0 ** np.round(0.5 * np.log2(variance.mean())))
-        return Space(location=location, scale=scale, unit=unit)
-
-    def _record(
-        self,
-        network: ParzenNetwork,
-        rows: ParzenRows,
-        z: np.ndarray,
-        space: Space,
-        door: CompleteDoor,
-    ) -> dict[str, Any]:
-        """The fields of the fitted record."""
-        at = network.at
-        params = network.params
-        prior = self._prior_given(door)
-        given = self.class_prior is not None
-        votes = np.bincount(rows.codes[at], params.weight, minlength=rows.n_classes)
-        prior = prior if given else votes / votes.sum()
-        conditional = self.radius == "conditional" and isinstance(self._profile, GaussianProfile)
-        errors = network.errors
-        return {
-            **vars(door),
-            **vars(space),
-            "class_share": prior if given else door.class_share,
-            "kernels": z[rows.index[at]],
-            "kernel_classes": door.classes[rows.codes[at]],
-            "kernel_weights": params.weight,
-            "kept_indices": rows.index[at],
-            "radius": params.radius * space.unit,
-            "temperature": network.temperature,
-            "class_prior": prior,
-            "fitted_prior": prior,
-            "prior_given": given,
-            "radii": None if network.radii is None else network.radii * space.unit,
-            "radius_losses": errors if conditional else None,
-            "radius_errors": None if conditional else errors,
-        }
-
-    def _inner_radius(self, space: Space) -> float | None:
-        """The radius where distances are taken; None if it is to be chosen."""
-        return None if isinstance(self.radius, str) else float(self.radius) / space.unit
-
-    def _prior_given(self, door: CompleteDoor) -> Any:
-        if self.class_prior is None:
-            return None
-        return class_prior_for(self.class_prior, door.classes, door.class_share)
-
-    def _parzen_rows(self, data: TrainingData, space: Space) -> ParzenRows:
-        rows: Any = data.rows
-        x, codes, weight = labeled(rows)
-        positive = np.ones(len(rows.x)) if rows.weight is None else np.asarray(rows.weight)
-        inside = space.inside(x), codes, weight
-        return ParzenRows.of(inside, np.flatnonzero(positive > 0), len(data.classes))
-
-    def _validation_rows(
-        self, X_val: Any, y_val: Any, door: CompleteDoor, space: Space
-    ) -> ParzenRows | None:
-        validation = self._validation(door, X_val, y_val)
-        if validation is None:
-            return None
-        z, codes, weight = validation
-        rows = space.inside(z), codes, weight
-        nowhere = np.full(len(z), -1)
-        return ParzenRows(*rows, nowhere, nowhere, len(door.classes))
-
-    # -- predictions -------------------------------------------------------------------------------
-
-    def _of_kernels(self, z: np.ndarray, function: Any, *args: Any) -> np.ndarray:
-        """`function(x, profile, params, *args)` of complete rows."""
-        args = self._profile, self._fitted.params(), *args
-        return each_row(lambda x: function(x, *args), self._fitted.inside(z))
+    def _fit(
+        self, fit: Callable[..., Any], settings: type, X: Any, y: Any, weight: Any, *validation: Any
+    ) -> tuple[CompleteDoor, Any]:
+        """The door of the fitted record, and what `fit` makes of checked rows."""
+        door, data = self._complete_data(X, y, weight)
+        prior = None
+        if self.class_prior is not None:
+            prior = class_prior_for(self.class_prior, door.classes, door.class_share)
+        n_numbers = sum(not n for n in door.columns.levels)
+        rng = check_random_state(self.random_state)
+        settings = self._settings(settings, class_prior=prior)
+        network = fit(data, n_numbers, settings, rng, self._validation(door, *validation))
+        return door if prior is None else replace(door, class_share=prior), network
 
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
-        fitted = self._fitted
-        scores = self._of_kernels(z, class_scores)
-        scores = tempered_scores(scores, fitted.temperature)
-        if fitted.class_prior is not fitted.fitted_prior:
-            fitted_prior = np.where(fitted.fitted_prior > 0, fitted.fitted_prior, 1.0)
-            scores = scores + safe_log(fitted.class_prior / fitted_prior)
-        return np.asarray(log_softmax(scores, axis=1))
+        return np.asarray(self._fitted.network.log_proba(z))
 
     def _rows(self, X: Any) -> Any:
         return self._encoded(X)
 
-    def _network_log_density(self, z: np.ndarray) -> np.ndarray:
-        """log p(x|C_k), (n, K)."""
-        fitted = self._fitted
-        codes = np.searchsorted(fitted.classes, fitted.kernel_classes)
-        votes = np.bincount(codes, fitted.kernel_weights, minlength=len(fitted.classes))
-        log_votes_of_class = np.log(np.where(votes > 0, votes, 1.0))
-        log_norm = fitted.log_norm(self._profile)
-        return self._of_kernels(z, log_votes) - log_votes_of_class - log_norm
-
     def _density(self, rows: Any) -> Any:
-        return partial(self._fitted.door.averaged, rows, self._network_log_density, log=True)
+        return partial(self._fitted.door.averaged, rows, self._fitted.network.log_density, log=True)
 
     def _evidence(self, rows: Any) -> Any:
-        log_prior = safe_log(self._fitted.class_prior)
+        log_prior = safe_log(self.class_prior_)
         return lambda: logsumexp(self._density(rows)() + log_prior, axis=1)
 
     def _posterior(self, rows: Any) -> Any:
         return partial(
-            self._fitted.door.averaged, rows, partial(self._of_kernels, function=kernel_posterior)
+            self._fitted.door.averaged,
+            rows,
+            partial(self._fitted.network.of_rows, kernel_posterior),
         )
 
     def _set_class_prior(self, class_prior: np.ndarray) -> None:
-        changed = {"class_prior": class_prior, "class_share": class_prior}
-        self._fitted = replace(self._fitted, **changed)
+        fitted = replaced(self._fitted, "class_prior", class_prior)
+        self._fitted = replaced(fitted, "class_share", class_prior)
 
     def in_support(self, X: Any) -> np.ndarray:
         """Whether any kernel covers each row; where none does, `predict` returns the class of the
@@ -278,48 +97,33 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
             Booleans.
         """
         x = self._encoded(X)
-        return self._fitted.door.averaged(x, partial(self._of_kernels, function=_covered)) > 0
+        return self._fitted.door.averaged(x, self._fitted.network.covered) > 0
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        fitted = self._fitted
-        columns = self._fitted.columns
-        chosen = np.empty(len(codes), int)
-        for k in np.unique(codes):
-            in_class = np.flatnonzero(fitted.kernel_classes == fitted.classes[k])
-            share = fitted.kernel_weights[in_class] / fitted.kernel_weights[in_class].sum()
-            chosen[codes == k] = rng.choice(in_class, size=(codes == k).sum(), p=share)
-        deviates = self._profile.sample(len(codes), len(fitted.scale), rng)
-        z = fitted.kernels[chosen] + fitted.radius * deviates * fitted.scale
-        if not any(columns.levels):
-            return np.asarray(z)
+        columns = self.columns_
+        z = self._fitted.network.sample(codes, sum(not n for n in columns.levels), rng)
         x = np.empty((len(z), len(columns)))
-        for i, n in enumerate(columns.levels):  # categories are those of the kernels
-            at = np.flatnonzero(columns.sources == i)
-            own = fitted.kernels[chosen][:, at]
-            x[:, i] = np.where(own.any(axis=1), own.argmax(axis=1), n - 1) if n else z[:, at[0]]
+        for i, n in enumerate(columns.levels):
+            own = z[:, columns.sources == i]
+            x[:, i] = np.where(own.any(axis=1), own.argmax(axis=1), n - 1) if n else own[:, 0]
         return x
 
     def _to_graph(self, x: Any) -> dict[str, Any]:
-        return to_graph(x, self._fitted, self._profile)
+        return to_graph(x, self._fitted)
 
     def _pool(self) -> Pool:
-        fitted = self._fitted
-        codes = np.searchsorted(fitted.classes, fitted.kernel_classes)
-        votes = np.bincount(codes, fitted.kernel_weights, minlength=len(fitted.classes))
-        share = fitted.kernel_weights * (fitted.class_prior / np.where(votes > 0, votes, 1))[codes]
-        variance = fitted.radius**2 * self._profile.variance(len(fitted.scale)) * fitted.scale**2
+        network = self._fitted.network
+        codes = network.params.codes
+        share = network.kernel_weights * (network.class_prior / network.votes)[codes]
+        scale = network.space.scale
+        variance = network.radius**2 * network.profile.variance(len(scale)) * scale**2
         shapes = {
-            "mean": fitted.kernels,
-            "variance": np.broadcast_to(variance, fitted.kernels.shape),
+            "mean": network.kernels,
+            "variance": np.broadcast_to(variance, network.kernels.shape),
         }
         # with categories the kernels are in the space of the indicators
-        shapes = {} if any(fitted.columns.levels) else shapes
-        posterior = np.eye(len(fitted.classes))[codes]
-        return Pool(share / share.sum(), posterior, **shapes)
-
-
-def _covered(x: np.ndarray, profile: Profile, params: ParzenParams) -> np.ndarray:
-    return 1.0 * (log_votes(x, profile, params).max(axis=1) > -np.inf)
+        shapes = {} if any(self.columns_.levels) else shapes
+        return Pool(share / share.sum(), np.eye(len(self.classes_))[codes], **shapes)
 
 
 class ParzenClassifier(ParzenEstimator):
@@ -339,7 +143,7 @@ class ParzenClassifier(ParzenEstimator):
     kernel : {"gaussian", "hypersphere", "epanechnikov"} or Profile, default="gaussian"
         Shape of the kernels: the indicator of a ball (the paper), a Gaussian whose standard
         deviation is the radius, :math:`1 - u^2` within the radius; or an object of a class derived
-        from `kernelpool.parzen.network.Profile`, such as `papers.star_shaped.StarShaped`.
+        from `kernelpool.parzen.network.Profile`.
     radius : float or {"conditional", "loo"}, default="conditional"
         The common radius; or how it is chosen. "conditional" takes the radius, and a temperature
         with it, at which the log-loss of training rows (a random 1,500 of them where there are
@@ -456,19 +260,8 @@ class ParzenClassifier(ParzenEstimator):
         self : ParzenClassifier
             The fitted estimator.
         """
-        door, data = self._complete_data(X, y, sample_weight)
-        rng = check_random_state(self.random_state)
-        space = self._space(data, door.columns)
-        rows = self._parzen_rows(data, space)
-        prior = self._prior_given(door)
-        validation = self._validation_rows(X_val, y_val, door, space)
-        if self.radius == "conditional" and isinstance(self._profile, GaussianProfile):
-            network = conditional_network(rows, prior, rng, validation)
-        else:
-            config = ParzenConfig(self._profile, self._inner_radius(space), prior)
-            network = full_network(rows, config, rng, validation)
-        z = np.asarray(data.rows.x, np.float64)  # type: ignore[attr-defined]
-        self._fitted = FittedParzen(**self._record(network, rows, z, space, door))
+        rows = (X, y, sample_weight, X_val, y_val)
+        self._fitted = FittedParzen(*self._fit(fit_parzen, ParzenSettings, *rows))
         return self
 
     def leave_one_out_log_proba(self) -> np.ndarray:
@@ -480,17 +273,12 @@ class ParzenClassifier(ParzenEstimator):
             In the order of the training rows; those of weight zero are left out.
         """
         check_is_fitted(self)
-        fitted = self._fitted
-        found = np.empty((len(fitted.kernels), len(fitted.classes)))
-        order = np.argsort(np.argsort(fitted.kept_indices))
-        found[order] = leave_one_out_scores(
-            self._profile, fitted.params(grouped=True), fitted.temperature
-        )
-        return found
+        network = self._fitted.network
+        return np.asarray(network.leave_one_out_log_proba()[np.argsort(network.kept_indices)])
 
     def _describe(self) -> Description:
         return Description(
-            f"A {self._profile.noun} of radius {self.radius_:.4g} at each of "
+            f"A {self._fitted.network.profile.noun} of radius {self.radius_:.4g} at each of "
             f"{len(self.kernels_):,} training rows in "
             f"{features_text(self)}; the one of {classes_text(self)} with the most votes wins.",
             self._pool(),
@@ -670,98 +458,19 @@ class ReducedParzenClassifier(ParzenEstimator):
         self : ReducedParzenClassifier
             The fitted estimator.
         """
-        door, data = self._complete_data(X, y, sample_weight)
-        rng = check_random_state(self.random_state)
-        space = self._space(data, door.columns)
-        rows = self._parzen_rows(data, space).merged()
-        validation = self._validation_rows(X_val, y_val, door, space)
-        size = self._size(rows)
-        if validation is not None and size is None:
-            raise KernelpoolError(
-                "Validation rows choose among networks of one size; give n_kernels as a number, "
-                'not "auto".'
-            )
-        config = ParzenConfig(self._profile, self._inner_radius(space), self._prior_given(door))
-        edit = self.edit if isinstance(self.edit, bool | str) else _editor(self.edit, space)
-        reduction = Reduction(rows, config, rng, edit, validation)
-        search = None
-        interrupted = False
-        try:
-            if size is None:
-                search = SizeSearch(reduction, float(self.tolerance))
-                network = search.build()
-            else:
-                network = reduction.reduce(size)
-        except KeyboardInterrupt:
-            if reduction.best_trial is None:
-                raise
-            network = reduction.best_trial
-            interrupted = True
-        z = np.asarray(data.rows.x, np.float64)  # type: ignore[attr-defined]
-        fields = self._record(network, rows, z, space, door)
-        # a certificate needs a network that depends on its kernels and a radius from the fixed list
-        # alone
-        simple = self.class_prior is None and not self.standardize and data.observed is None
-        simple = simple and not any(door.columns.levels) and len(set(fields["kernel_weights"])) == 1
-        given = not isinstance(self.radius, str)
-        in_list = given or 2.0**-32 <= fields["radius"] < 2.0**32
-        self._fitted = FittedReducedParzen(
-            **fields,
-            full_radius=reduction.full_radius * space.unit,
-            criterion=network.criterion,
-            edited_indices=np.sort(rows.index[network.pool]),
-            n_rows=len(z),
-            n_choices=(1 if given else 64 * OCTAVE) if simple and in_list else 0,
-            curve=None if search is None else search.curve,
-            full_error=None if search is None else search.full_error,
-            validation_error=None if validation is None else network.error,
-            n_tried=None if validation is None else reduction.n_tried,
-        )
+        rows = (X, y, sample_weight, X_val, y_val)
+        door, (network, history, interrupted) = self._fit(fit_reduced, ReducedSettings, *rows)
+        self._fitted = FittedReducedParzen(door, network, history)
         if interrupted:
             raise KeyboardInterrupt("interrupted; the best network tried so far was kept")
         return self
-
-    def _size(self, rows: ParzenRows) -> int | None:
-        """How many kernels to keep; None if that is to be found."""
-        n = len(rows.x)
-        n_classes = len(np.unique(rows.codes))
-        if self.n_kernels == "auto":
-            return None
-        size = self.n_kernels
-        if not isinstance(size, Integral):
-            size = max(n_classes, round(float(size) * n))
-        if size > n:
-            raise KernelpoolError(
-                f"n_kernels must not exceed the number of distinct rows, {n}; got {size}."
-            )
-        if size < n_classes:
-            raise KernelpoolError(
-                f"n_kernels must be at least the number of classes, {n_classes}; got {size}."
-            )
-        return int(size)
 
     def _describe(self) -> Description:
         edited = len(self.edited_indices_)
         left = "" if edited == self.n_rows_ else f", {edited:,} of which editing had left"
         return Description(
-            f"{plural(len(self.kernels_), self._profile.noun)} of radius {self.radius_:.4g}, "
+            f"{plural(len(self.kernels_), self._fitted.network.profile.noun)} of radius {self.radius_:.4g}, "
             f"chosen from {self.n_rows_:,} "
             f"training rows{left}, for {classes_text(self)} in {features_text(self)}.",
             self._pool(),
         )
-
-
-def _editor(resampler: Any, space: Space) -> Editor:
-    """The positions of the rows that a resampler keeps, as a function of rows and codes."""
-
-    def kept(x: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        own = clone(resampler) if isinstance(resampler, BaseEstimator) else resampler
-        own.fit_resample(x * space.unit, codes)
-        if not hasattr(own, "sample_indices_"):
-            raise KernelpoolError(
-                f"edit must list the rows that it kept in sample_indices_; {type(own).__name__} "
-                f"does not."
-            )
-        return np.unique(own.sample_indices_)
-
-    return kept

@@ -15,7 +15,7 @@ from ..complete.classifier import TabularClassifier
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
 from .classifier import ParzenClassifier
-from .fit import multi_edit
+from .reduce import multi_edit
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-r"""Parzen classifier, and its reduction to few kernels.
+r"""Parzen networks: kernels, votes and predictions.
 
 Kraaijveld & Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991 (its
 formulas are not numbered).
@@ -18,44 +18,30 @@ paper               here             shape       meaning
 :math:`K(u)`        ``Profile``                  height over the squared distance in radii
 ==================  ===============  ==========  ===================================================
 
-The reduction is that of K. Fukunaga & R. R. Hayes, "The reduced Parzen classifier", IEEE PAMI
-11(4), 1989; it starts from the kernels of Chen, Welling & Smola, "Super-samples from kernel
-herding", UAI 2010. Of the N kernels of one class those K are kept that maximize
-
-.. math::
-
-    \int \ln\frac{p_K(x)}{p_N(x)}\, p_N(x)\, dx \approx \sum_i w_i \ln\frac{p_K(x_i)}{p_N(x_i)}
-
-==================  ===============  ==========  ===================================================
-paper               here             shape       meaning
-==================  ===============  ==========  ===================================================
-:math:`p_N`         ``full``         (N,)        density of all kernels at every row, in units of a
-                                                 kernel's height
-:math:`K p_K`       ``sums``         (N,)        sum of the heights of those kept
-:math:`w_i`         ``weight``       (N,)        weight of a row; they sum to one
-K of N              ``kept``         (K,)        positions of the rows that are kept
-==================  ===============  ==========  ===================================================
+A reduced network (`kernelpool.parzen.reduce`) is the same with few of the rows as kernels.
 
 Deviations: several classes, by the largest sum. A row that no kernel covers has no votes; it goes
 to the class of its nearest kernel, which is what a radius that grew until it reached one would
-give. Star-shaped sets, given by their gauges, are in `papers.star_shaped`: any `Profile` may be the
-`kernel` of a `ParzenClassifier`. In the reduction, :math:`p_K` is mixed with a little of
-:math:`p_N`, or the criterion would be minus infinity as soon as one row is left uncovered. Fukunaga
-tries every exchange; here a kernel is exchanged for the best of some candidates, drawn near it and
-where rows are badly represented, and all sums are carried along.
+give. Features are divided by their deviations, or all by one power of two, before distances are
+taken. Votes have a temperature, one in the paper. Any other `Profile`, such as the indicator of a
+star-shaped set (the paper), may be the `kernel` of a `ParzenClassifier`.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import log_softmax, logsumexp, softmax
 
 from ..arrays import safe_log, squared_distances
+from ..complete.classifier import CompleteDoor
+from ..data.folds import row_keys
+from ..records import nested, saved
 from ..rows import ArrayRows
 
 TILE = 512
@@ -67,8 +53,10 @@ INSIDE = 1 + 1e-9
 VANISHED = 1e-200
 """Sums of Gaussian heights below this are taken about the largest term."""
 
-DEFENSE = 1e-3
-"""Share of the full density in the reduced one while kernels are chosen."""
+LONGEST_ODDS = math.log(1e12)
+"""Tempered votes of two classes are taken to differ by no more than this: a narrow kernel is never
+that sure of its class.
+"""
 
 NARROW = 1e-6
 """Where radius^2 is less than this part of the largest squared norm, distances are taken from
@@ -192,6 +180,11 @@ PROFILES: dict[str, type[Profile]] = {
 }
 
 
+def as_profile(kernel: str | Profile) -> Profile:
+    """The profile of a name, or the profile itself."""
+    return PROFILES[kernel]() if isinstance(kernel, str) else kernel
+
+
 def _directions(n: int, d: int, rng: Any) -> np.ndarray:
     """Points drawn from the unit sphere, (n, d)."""
     normal = rng.standard_normal((n, d))
@@ -203,13 +196,14 @@ def ball_log_volume(d: int) -> float:
     return 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d + 1)
 
 
-# -- the network ---------------------------------------------------------------------------------
+# -- votes ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ParzenParams:
     """M kernels of a common radius, sorted by class."""
 
+    profile: Profile
     center: np.ndarray
     """(M, d)."""
     weight: np.ndarray
@@ -219,9 +213,9 @@ class ParzenParams:
     log_scale: np.ndarray
     """log of what one vote counts for each class, (K,): the prior over the sum of the class's
     votes."""
-    radius: float
-    group: np.ndarray
-    """Kernels at the same point share a number, (M,)."""
+    radius: float = 1.0
+    group: Any = None
+    """Kernels at the same point share a number, (M,), where rows are left out."""
 
     @cached_property
     def narrow(self) -> bool:
@@ -231,17 +225,27 @@ class ParzenParams:
     @property
     def n_classes(self) -> int:
         """K."""
-        return len(self.offsets) - 1
+        return len(self.log_scale)
 
     @property
     def codes(self) -> np.ndarray:
         """The class of each kernel, (M,)."""
         return np.repeat(np.arange(self.n_classes), np.diff(self.offsets))
 
-    def tiles(self, k: int) -> Iterator[slice]:
-        """The kernels of class k, a tile at a time."""
-        for start in range(self.offsets[k], self.offsets[k + 1], TILE):
-            yield slice(start, min(start + TILE, self.offsets[k + 1]))
+    def tiles(self) -> Iterator[tuple[int, slice]]:
+        """Classes and their kernels, a tile at a time."""
+        for k, (first, last) in enumerate(pairwise(self.offsets)):
+            for start in range(first, last, TILE):
+                yield k, slice(start, min(start + TILE, last))
+
+    def squared(self, x: np.ndarray, tile: slice, own: np.ndarray | None = None) -> np.ndarray:
+        """Squared distances of rows from some kernels, (n, m); infinity from those of the group
+        `own` of the row, (n,).
+        """
+        squared = self.profile.squared(x, self.center[tile], self.narrow)
+        return (
+            squared if own is None else np.where(own[:, None] == self.group[tile], np.inf, squared)
+        )
 
 
 def is_narrow(center: np.ndarray, radius: float) -> bool:
@@ -251,221 +255,207 @@ def is_narrow(center: np.ndarray, radius: float) -> bool:
     return bool(radius**2 < NARROW * (center**2).sum(axis=1).max(initial=0.0))
 
 
-def voting_params(
-    center: np.ndarray,
-    codes: np.ndarray,
-    weight: np.ndarray,
-    group: np.ndarray,
-    n_classes: int,
-    class_prior: np.ndarray | None,
-) -> ParzenParams:
-    """Kernels of radius one, sorted by class; without a `class_prior` every vote counts the same.
-
-    Equal weights become ones: they add up exactly, and a tie is a tie.
-    """
-    if (weight == weight[0]).all():
-        weight = np.ones_like(weight)
-    votes = np.bincount(codes, weight, minlength=n_classes)
-    of_vote = 1 / votes.sum()
-    if class_prior is not None:
-        of_vote = class_prior / np.where(votes > 0, votes, 1.0)
-    log_scale = np.where(votes > 0, safe_log(of_vote), -np.inf)
-    offsets = tuple(np.searchsorted(codes, np.arange(n_classes + 1)).tolist())
-    return ParzenParams(center, weight, offsets, log_scale, 1.0, group)
-
-
-def log_votes(
-    x: np.ndarray, profile: Profile, params: ParzenParams, own: np.ndarray | None = None
-) -> np.ndarray:
+def log_votes(x: np.ndarray, params: ParzenParams, own: np.ndarray | None = None) -> np.ndarray:
     """log sum_i w_i K((x - x_i) / r) of each class, (n, K); minus infinity where no kernel of the
     class covers the row. Kernels of the group `own` of a row, (n,), do not vote on it.
     """
-    scaled = x / params.radius
-    center = params.center / params.radius
-
-    def squared(rows: Any, tile: slice) -> np.ndarray:
-        found = profile.squared(scaled[rows], center[tile], params.narrow)
-        if own is not None:
-            found[own[rows][:, None] == params.group[tile]] = np.inf
-        return found
-
-    votes = np.full((len(x), params.n_classes), -np.inf)
-    for k in np.flatnonzero(np.diff(params.offsets)).tolist():
-        total = np.zeros(len(x))
-        every = slice(None)
-        for tile in params.tiles(k):
-            total += profile.height(squared(every, tile)) @ params.weight[tile]
-        votes[:, k] = safe_log(total)
-        far = np.flatnonzero(total < VANISHED)
-        if len(far) and not profile.compact:
-            parts = [
-                logsumexp(profile.log_height(squared(far, tile)), axis=1, b=params.weight[tile])
-                for tile in params.tiles(k)
-            ]
-            votes[far, k] = logsumexp(parts, axis=0)
-    return votes
+    profile = params.profile
+    factor = 1 / params.radius**2
+    votes = np.zeros((len(x), params.n_classes))
+    for k, tile in params.tiles():
+        height = profile.height(params.squared(x, tile, own) * factor)
+        votes[:, k] += height @ params.weight[tile]
+    out = safe_log(votes)
+    if profile.compact:
+        return out
+    far = votes < VANISHED
+    out[far] = -np.inf
+    for k, tile in params.tiles():
+        at = np.flatnonzero(far[:, k])
+        if len(at):
+            squared = params.squared(x[at], tile, None if own is None else own[at])
+            log_height = profile.log_height(squared * factor)
+            of_tile = logsumexp(log_height, axis=1, b=params.weight[tile])
+            out[at, k] = np.logaddexp(out[at, k], of_tile)
+    return out
 
 
-def class_scores(x: np.ndarray, profile: Profile, params: ParzenParams) -> np.ndarray:
+def nearest_class(x: np.ndarray, params: ParzenParams, own: np.ndarray | None = None) -> np.ndarray:
+    """The class of the nearest kernel, (n,)."""
+    least = np.full((len(x), params.n_classes), np.inf)
+    for k, tile in params.tiles():
+        least[:, k] = np.minimum(least[:, k], params.squared(x, tile, own).min(axis=1))
+    return least.argmin(axis=1)
+
+
+def class_scores(x: np.ndarray, params: ParzenParams) -> np.ndarray:
     """log P(C_k) p(x|C_k) up to a constant, (n, K); rows that no kernel covers are given to the
     class of their nearest kernel.
     """
-    joint = log_votes(x, profile, params) + params.log_scale
+    joint = log_votes(x, params) + params.log_scale
     rows = joint.max(axis=1) == -np.inf
     if rows.any():
-        least = np.full((rows.sum(), params.n_classes), np.inf)
-        for k in range(params.n_classes):
-            for tile in params.tiles(k):
-                squared = profile.squared(x[rows], params.center[tile], params.narrow)
-                least[:, k] = np.minimum(least[:, k], squared.min(axis=1))
-        joint[rows] = safe_log(np.eye(params.n_classes)[least.argmin(axis=1)])
+        joint[rows] = safe_log(np.eye(joint.shape[1])[nearest_class(x[rows], params)])
     return joint
 
 
-def kernel_posterior(x: np.ndarray, profile: Profile, params: ParzenParams) -> np.ndarray:
+def kernel_posterior(x: np.ndarray, params: ParzenParams) -> np.ndarray:
     """P(i|x), the class summed out, (n, M); all on the nearest kernel where none covers the row."""
-    squared = profile.squared(x, params.center, params.narrow) / params.radius**2
+    squared = params.squared(x, slice(None)) / params.radius**2
     votes = safe_log(params.weight) + params.log_scale[params.codes]
-    log_posterior = profile.log_height(squared) + votes
+    log_posterior = params.profile.log_height(squared) + votes
     rows = np.flatnonzero(log_posterior.max(axis=1) == -np.inf)
     log_posterior[rows, squared[rows].argmin(axis=1)] = 0.0
     return np.asarray(softmax(log_posterior, axis=1))
 
 
-def wrong_rows(
-    x: np.ndarray,
-    label: np.ndarray,
-    own: np.ndarray,
-    profile: Profile,
-    params: ParzenParams,
-    radii: list[float],
-) -> np.ndarray:
-    """Whether each row is misclassified at every radius, (n, R), from one pass over the distances.
+def predicted_codes(x: np.ndarray, params: ParzenParams) -> np.ndarray:
+    """The class of each row, (n,)."""
+    return each_row(lambda x: class_scores(x, params).argmax(axis=1), x)
 
-    `label` is the class of each row, `own` its group or -1: kernels of that group, the row itself
-    and its copies, do not vote on it.
+
+def tempered_scores(scores: np.ndarray, temperature: float) -> np.ndarray:
+    """Class scores (n, K) at a temperature, up to a constant of the row; a temperature of one
+    leaves them as they are.
     """
-    votes = np.zeros((len(radii), len(x), params.n_classes))
-    least = np.full((len(x), params.n_classes), np.inf)
-    for k in range(params.n_classes):
-        for tile in params.tiles(k):
-            squared = profile.squared(x, params.center[tile], params.narrow)
-            squared = np.where(own[:, None] == params.group[tile], np.inf, squared)
-            least[:, k] = np.minimum(least[:, k], squared.min(axis=1))
-            # float32 is many times faster, and enough to choose by
-            weight = params.weight[tile].astype(np.float32)
-            squared = squared.astype(np.float32)
-            for i, radius in enumerate(radii):
-                votes[i, :, k] += profile.height(squared * (1 / radius**2)) @ weight
-    uncovered = votes.max(axis=2) == 0  # (R, n)
-    scale = np.exp(params.log_scale - params.log_scale.max())
-    most = (votes * scale).argmax(axis=2)
-    return np.asarray(np.where(uncovered, least.argmin(axis=1), most) != label).T
+    if temperature == 1:
+        return scores
+    below = np.nan_to_num(scores - scores.max(axis=1, keepdims=True), neginf=-np.inf)
+    return np.maximum(below, -LONGEST_ODDS) / temperature
 
 
-# -- the reduction -------------------------------------------------------------------------------
+def near_copies(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """A number for each row, (n,), the same for those that are left out together."""
+    return np.unique(row_keys(x, weight), return_inverse=True)[1].ravel()
 
 
-class Reducer:
-    """Chooses K of the N rows of one class so that their kernels have the density of all N.
+# -- the fitted network --------------------------------------------------------------------------
 
-    Sums over the rows are carried along, so that an exchange costs N times the number of
-    candidates.
-    """
 
-    def __init__(self, x: np.ndarray, weight: np.ndarray, profile: Profile, radius: float) -> None:
-        self.x, self.weight = x, weight / weight.sum()
-        self.profile, self.radius, self.narrow = profile, radius, is_narrow(x, radius)
-        self.full = self._mixed(np.arange(len(x)), self.weight)
-        """p_N at every row, in units of a kernel's height: sum_j w_j K((x_i - x_j) / r), (N,)."""
+@saved
+@dataclass(frozen=True, kw_only=True)
+class Space:
+    """How rows are scaled before distances are taken."""
 
-    def heights(self, kept: list[int] | np.ndarray) -> np.ndarray:
-        """Heights of the kernels at some rows over all rows, (N, m), in float32: exponentials and
-        logarithms are ten times as fast in it.
+    location: np.ndarray
+    scale: np.ndarray
+    """What features are divided by: their deviations, or ones, (D,)."""
+    unit: float
+    """What all features are divided by as well: a power of two."""
+
+    def inside(self, z: np.ndarray) -> np.ndarray:
+        """Rows in the space in which distances are taken, in units of `unit`, (n, D)."""
+        return np.asarray((z - self.location) / (self.scale * self.unit), np.float64)
+
+
+@saved
+@dataclass(frozen=True, kw_only=True)
+class ParzenNetwork:
+    """Some of the training rows as kernels, in the units of the data."""
+
+    space: Space = nested()
+    kernel: str | Profile
+    kernels: np.ndarray
+    """Centers, sorted by class, (M, D)."""
+    kernel_classes: np.ndarray
+    """Their labels, (M,)."""
+    kernel_weights: np.ndarray
+    """(M,)."""
+    kept_indices: np.ndarray
+    """Positions of the kernels in the training rows, (M,)."""
+    offsets: tuple[int, ...]
+    log_scale: np.ndarray
+    """As in `ParzenParams`."""
+    radius: float
+    temperature: float
+    class_prior: np.ndarray
+    fitted_prior: np.ndarray
+    """The class priors of the fit; `class_prior` may have been changed since, (K,)."""
+    radii: np.ndarray | None = None
+    """Radii that were tried."""
+    radius_errors: np.ndarray | None = None
+    radius_losses: np.ndarray | None = None
+
+    @property
+    def profile(self) -> Profile:
+        """Shape of the kernels."""
+        return as_profile(self.kernel)
+
+    @cached_property
+    def params(self) -> ParzenParams:
+        """The kernels in the space in which distances are taken."""
+        center = self.space.inside(self.kernels)
+        votes = (self.kernel_weights, self.offsets, self.log_scale)
+        return ParzenParams(self.profile, center, *votes, self.radius / self.space.unit)
+
+    @property
+    def votes(self) -> np.ndarray:
+        """Of all kernels of each class; one for a class without any, (K,)."""
+        votes = np.bincount(self.params.codes, self.kernel_weights, self.params.n_classes)
+        return np.where(votes > 0, votes, 1.0)
+
+    @property
+    def log_norm(self) -> float:
+        """log of the integral of a kernel in the units of the data."""
+        scale = self.space.scale
+        log_volume = self.profile.log_volume(len(scale)) + len(scale) * math.log(self.radius)
+        return float(log_volume + np.log(scale).sum())
+
+    def of_rows(self, function: Callable[..., np.ndarray], z: np.ndarray) -> np.ndarray:
+        """`function(x, params)` of complete rows."""
+        return each_row(lambda x: function(x, self.params), self.space.inside(z))
+
+    def log_proba(self, z: np.ndarray) -> np.ndarray:
+        """log P(C_k|x) of complete rows, (n, K)."""
+        scores = tempered_scores(self.of_rows(class_scores, z), self.temperature)
+        if self.class_prior is not self.fitted_prior:
+            fitted_prior = np.where(self.fitted_prior > 0, self.fitted_prior, 1.0)
+            scores = scores + safe_log(self.class_prior / fitted_prior)
+        return np.asarray(log_softmax(scores, axis=1))
+
+    def log_density(self, z: np.ndarray) -> np.ndarray:
+        """log p(x|C_k) of complete rows, (n, K)."""
+        return self.of_rows(log_votes, z) - np.log(self.votes) - self.log_norm
+
+    def covered(self, z: np.ndarray) -> np.ndarray:
+        """Whether any kernel covers each of some complete rows, (n,)."""
+        return self.of_rows(lambda *args: 1.0 * (log_votes(*args).max(axis=1) > -np.inf), z)
+
+    def leave_one_out_log_proba(self) -> np.ndarray:
+        """log P(C_k|x) of every kernel's own row by the kernels at other points, (M, K): copies of
+        a row are left out with it.
         """
-        centers = self.x[kept]
+        copies = near_copies(self.params.center, self.kernel_weights)
+        params = replace(self.params, group=copies)
 
-        def of_block(x: np.ndarray) -> np.ndarray:
-            squared = self.profile.squared(x, centers, self.narrow) * (1 / self.radius**2)
-            return self.profile.height(squared.astype(np.float32))
+        def of_block(x: np.ndarray, own: np.ndarray) -> np.ndarray:
+            joint = log_votes(x, params, own) + params.log_scale
+            reached = np.isfinite(joint.max(axis=1, keepdims=True))
+            scores = tempered_scores(np.where(reached, joint, 0.0), self.temperature)
+            return np.asarray(log_softmax(scores, axis=1))
 
-        return each_row(of_block, self.x, width=max(len(centers), self.x.shape[1]))
+        return each_row(of_block, params.center, copies)
 
-    def _mixed(self, kept: np.ndarray, vote: np.ndarray) -> np.ndarray:
-        """sum_j vote_j K((x - x_j) / r), (N,)."""
-        total = np.zeros(len(self.x))
-        for start in range(0, len(kept), TILE):
-            tile = slice(start, start + TILE)
-            total += self.heights(kept[tile]).astype(np.float64) @ vote[tile]
-        return total
-
-    def criterion(self, sums: np.ndarray, k: int) -> float:
-        """Fukunaga: mean over the rows of ln(p_K / p_N), for sums of K heights."""
-        return float(self.weight @ np.log((1 - DEFENSE) * sums / (k * self.full) + DEFENSE))
-
-    def herd(self, k: int) -> list[int]:
-        """Chen, Welling & Smola (8)-(9): each kernel goes where the density so far falls short of
-        the full one the most.
+    def sample(self, codes: np.ndarray, n_numbers: int, rng: np.random.RandomState) -> np.ndarray:
+        """Rows drawn from given classes, (n, D); indicators, which come after `n_numbers` numbers,
+        are those of a kernel.
         """
-        shortfall = self.full.copy()
-        running = np.zeros_like(self.full)
-        kept: list[int] = []
-        for t in range(k):
-            kept.append(int(shortfall.argmax()))
-            running += self.heights(kept[-1:])[:, 0]
-            shortfall = self.full - running / (t + 2)
-            shortfall[kept] = -np.inf
-        return kept
+        chosen = np.empty(len(codes), int)
+        for k in np.unique(codes):
+            first, last = self.offsets[k : k + 2]
+            share = self.kernel_weights[first:last] / self.kernel_weights[first:last].sum()
+            in_class = codes == k
+            chosen[in_class] = first + rng.choice(last - first, size=in_class.sum(), p=share)
+        z = self.kernels[chosen]
+        deviates = self.radius * self.profile.sample(*z.shape, rng) * self.space.scale
+        z[:, :n_numbers] += deviates[:, :n_numbers]
+        return z
 
-    def exchange(
-        self, kept: list[int], rng: Any, *, n_candidates: int, max_sweeps: int, tol: float
-    ) -> tuple[list[int], list[float]]:
-        """Fukunaga & Hayes: exchange kept kernels for others as long as the criterion rises."""
-        kept, k = list(kept), len(kept)
-        sums = self._mixed(np.array(kept), np.ones(k))
-        history = [self.criterion(sums, k)]
-        for _ in range(max_sweeps):
-            for place in range(k):
-                sums = self._exchanged(kept, place, sums, rng, n_candidates)
-            history.append(self.criterion(sums, k))
-            if history[-1] - history[-2] < tol:
-                break
-        return kept, history
 
-    def _exchanged(
-        self, kept: list[int], place: int, sums: np.ndarray, rng: Any, n_candidates: int
-    ) -> np.ndarray:
-        """The sums after the kernel at `place` has been exchanged for the best candidate, itself
-        among them: each adds sum_i w_i ln(1 + K((x_i - c) / r) / rest_i) to the criterion.
-        """
-        out = self.heights([kept[place]])[:, 0].astype(np.float64)
-        rest = np.maximum(sums - out, 0.0)
-        candidates = [kept[place], *self._candidates(kept, out, rest, rng, n_candidates)]
-        heights = self.heights(candidates)
-        share = 1 / (rest + DEFENSE / (1 - DEFENSE) * len(kept) * self.full)
-        terms = np.log1p(heights * share.astype(np.float32)[:, None])
-        gain = self.weight.astype(np.float32) @ terms
-        best = int(gain.argmax())
-        if gain[best] <= (1 + 1e-5) * gain[0]:  # sums are rounded to float32
-            return sums
-        kept[place] = candidates[best]
-        return rest + heights[:, best]
+@saved
+@dataclass(frozen=True)
+class FittedParzen:
+    """The fitted state of a `ParzenClassifier`."""
 
-    def _candidates(
-        self, kept: list[int], out: np.ndarray, rest: np.ndarray, rng: Any, n_candidates: int
-    ) -> list[int]:
-        """Half near the kernel that goes, half where rows would be badly represented without it;
-        all of them if few.
-        """
-        taken = set(kept)
-        n = len(self.x)
-        if n - len(kept) <= n_candidates:
-            return sorted(set(range(n)) - taken)
-        near = self.weight * out
-        poor = self.weight / (rest + len(kept) * self.full * DEFENSE)
-        drawn: set[int] = set()
-        for chance in (near, poor):
-            edge = np.cumsum(chance)
-            where = np.searchsorted(edge, rng.uniform(size=n_candidates // 2) * edge[-1])
-            drawn |= set(np.minimum(where, n - 1).tolist())
-        return sorted(drawn - taken)
+    door: CompleteDoor = nested()
+    network: ParzenNetwork = nested()

@@ -11,29 +11,30 @@ import numpy as np
 
 from ..arrays import safe_log
 from ..errors import KernelpoolError
-from .fit import LONGEST_ODDS
-from .network import INSIDE, PROFILES, GaussianProfile, Hypersphere, Profile
+from .network import INSIDE, LONGEST_ODDS, PROFILES, FittedParzen, GaussianProfile, Hypersphere
 
 
-def to_graph(x: Any, fitted: Any, profile: Profile) -> dict[str, Any]:
+def to_graph(x: Any, fitted: FittedParzen) -> dict[str, Any]:
     """Answers of a `ParzenClassifier` or a `ReducedParzenClassifier` with a named kernel."""
+    network = fitted.network
+    net = network.params
+    profile = net.profile
     if type(profile) not in PROFILES.values():
         raise KernelpoolError(
             "kernel is an object, which ONNX cannot hold; fit with one of the named kernels "
             "instead."
         )
     g = x.graph
-    net = fitted.params()
     # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product,
     # and round it to float32
-    unit = fitted.scale * fitted.unit * net.radius
-    rows = x.indicators(fitted.columns.levels).framed(fitted.location, unit)
+    unit = network.space.scale * network.space.unit * net.radius
+    rows = x.indicators(fitted.door.columns.levels).framed(network.space.location, unit)
     squared = rows.squared_distances(net.center / net.radius, narrow=net.narrow)  # (n, M)
-    log_norm = fitted.log_norm(profile)
+    log_norm = network.log_norm
     weight = np.eye(net.n_classes)[net.codes] * net.weight[:, None]  # votes of kernels, (M, K)
     alone = np.where(weight.any(axis=0), -safe_log(weight.sum(axis=0)) - log_norm, -np.inf)
-    fitted_prior = np.where(fitted.fitted_prior > 0, fitted.fitted_prior, 1.0)
-    shift = safe_log(fitted.class_prior / fitted_prior)
+    fitted_prior = np.where(network.fitted_prior > 0, network.fitted_prior, 1.0)
+    shift = safe_log(network.class_prior / fitted_prior)
     log_scale = net.log_scale - log_norm
 
     def from_votes(log_votes: Any) -> dict[str, Any]:
@@ -49,8 +50,8 @@ def to_graph(x: Any, fitted: Any, profile: Profile) -> dict[str, Any]:
         terms = squared * -0.5 + g.safe_log(net.weight)
         log_votes = _by_class(terms, net, lambda a: a.logsumexp().unsqueeze(1), g.forbidden)
         scores = log_votes + g.finite(log_scale)
-        if fitted.temperature != 1:
-            scores = (scores - scores.max(1)).clip(-LONGEST_ODDS) * (1 / fitted.temperature)
+        if network.temperature != 1:
+            scores = (scores - scores.max(1)).clip(-LONGEST_ODDS) * (1 / network.temperature)
         scores = scores + g.finite(shift)
         return from_votes(log_votes) | {"scores": scores, "probabilities": scores.softmax()}
     if isinstance(profile, Hypersphere):

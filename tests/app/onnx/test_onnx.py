@@ -152,7 +152,7 @@ def test_new_priors_long_odds_and_neurons_that_all_say_no():
     neurons, _ = example("neurons with margins")
     hot = copy.copy(parzen)
     silent = copy.copy(neurons)
-    hot._fitted = replace(parzen._fitted, temperature=9.0)
+    hot._fitted = replaced(parzen._fitted, "temperature", 9.0)
     params = neurons._fitted.network.params
     params = replace(params, weight=params.weight - [0, 0, 0, 1e3])
     silent._fitted = replaced(neurons._fitted, "params", params)
@@ -176,7 +176,7 @@ def test_a_row_nearer_to_a_kernel_than_any_before_stays_finite():
     """Columns are held at exp(300), as in the estimator."""
     model = copy.deepcopy(example("em-log densities")[0])
     lower = model.activation_log_scale_ - 400.0
-    model._fitted = replace(model._fitted, activation_log_scale=lower)
+    model._fitted = replaced(model._fitted, "activation_log_scale", lower)
     x = rows()[0][:60].astype(np.float32)
     assert (np.log(model.activations(x.astype(float))) > 299).any()
     assert_agree(run(kernelpool.to_onnx(model), x), expected(model, x), 1e-5)

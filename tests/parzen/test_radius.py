@@ -1,22 +1,16 @@
-"""Parzen networks from rows: the width against double loops and SciPy, editing, and how few kernels
-suffice.
-"""
+"""The radius of Parzen networks against double loops and SciPy."""
 
 import numpy as np
 import pytest
+from parzen.test_network import votes_written_out
 from scipy.optimize import minimize_scalar
+from scipy.spatial.distance import cdist
 from sklearn.metrics import log_loss
 
-from kernelpool import MultiEdit, ParzenClassifier
-from kernelpool.datasets import make_clouds, make_ripley
-from kernelpool.parzen.fit import (
-    ParzenConfig,
-    ParzenRows,
-    Reduction,
-    SizeSearch,
-    apportion,
-)
-from kernelpool.parzen.network import PROFILES
+from kernelpool import ParzenClassifier
+from kernelpool.datasets import make_ripley
+from kernelpool.parzen.network import PROFILES, ParzenParams
+from kernelpool.parzen.radius import wrong_rows
 
 
 @pytest.fixture(scope="module")
@@ -127,41 +121,44 @@ def test_rows_are_left_out_with_their_copies(kernel):
         np.testing.assert_allclose(found[i], expected, atol=1e-9)
 
 
-# -- editing and reduction -------------------------------------------------------------------------
+# -- the fewest errors ------------------------------------------------------------------------------
 
 
-def reduction_of(X, y, edit, radius=None):
-    rows = X - X.mean(axis=0), y, np.ones(len(y))
-    rows = ParzenRows.of(rows, np.arange(len(y)), 2).merged()
-    config = ParzenConfig(PROFILES["hypersphere"](), radius)
-    return Reduction(rows, config, np.random.RandomState(0), edit)
+@pytest.mark.parametrize("kernel", list(PROFILES))
+def test_all_radii_in_one_pass_cost_what_each_would(kernel):
+    """A row is left out with its copies: nothing at its own place votes on it."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(40, 2))
+    y = np.sort(rng.integers(3, size=40))
+    x[1], x[-1] = x[0], x[5]  # a row that stands twice, in one class and in two
+    weight = np.ones(40)
+    weight[3], weight[7] = 3, 2
+    x[7] = 30.0  # far from all
+    offsets = tuple(np.searchsorted(y, np.arange(4)).tolist())
+    radii = (2.0 ** (-np.arange(12) / 4)).tolist()
+    group = np.unique(x, axis=0, return_inverse=True)[1].ravel()
+    net = ParzenParams(PROFILES[kernel](), x, weight, offsets, np.zeros(3), group=group)
+    found = weight @ wrong_rows(x, y, group, net, radii)
+    for i, radius in enumerate(radii):
+        wrong = 0.0
+        for row in range(40):
+            others = (x != x[row]).any(axis=1)
+            votes = votes_written_out(
+                kernel, x, weight * others, offsets, x[row : row + 1], radius
+            )[0]
+            nearest = y[others][np.argmin(cdist(x[row : row + 1], x[others])[0])]
+            wrong += weight[row] * ((np.argmax(votes) if votes.max() > 0 else nearest) != y[row])
+        assert found[i] == wrong
 
 
-def test_the_full_network_is_scored_by_every_row_left_out():
-    X, y = make_clouds(60, random_state=0)
-    reduction = reduction_of(X, y, False, 0.3)
-    wrong = [
-        ParzenClassifier("hypersphere", standardize=False, radius=0.3)
-        .fit(np.delete(X, i, 0), np.delete(y, i))
-        .predict(X[i : i + 1])[0]
-        != y[i]
-        for i in range(len(X))
-    ]
-    search = SizeSearch(reduction, 0.01)
-    np.testing.assert_array_equal(search.full_wrong, np.asarray(wrong)[reduction.rows.index])
-
-
-def test_editing_may_end_after_its_first_round():
-    X, y = make_clouds(400, random_state=0)
-    reduction = reduction_of(X, y, True)
-    first, last = reduction.pools
-    assert set(last) < set(first)  # the first round is the same in both
-    paper = {"standardize": False, "radius": reduction.full_radius}
-    judge = ParzenClassifier("hypersphere", **paper)
-    once = MultiEdit(judge, max_iter=1, random_state=0).fit(X, y)
-    assert len(first) == pytest.approx(len(once.sample_indices_), rel=0.05)
-
-
-def test_kernels_are_dealt_out_by_websters_method():
-    assert apportion(np.array([53.0, 24.0, 23.0]), np.array([99, 99, 99]), 7) == [3, 2, 2]
-    assert apportion(np.array([98.0, 1.0, 1.0]), np.array([3, 99, 99]), 7) == [3, 2, 2]
+def test_copies_choose_the_radius_as_weights_do():
+    """Votes tie often: rounding must not break ties one way for copies, another for weights."""
+    rng = np.random.default_rng(5)
+    y = np.repeat([0, 1], 100)
+    X = rng.normal(size=(200, 2)) + np.outer(y, [1.5, 0])
+    for weight in (np.full(200, 2), rng.integers(1, 4, 200)):
+        heavy = ParzenClassifier("hypersphere", "loo").fit(X, y, weight.astype(float))
+        copies = np.repeat(X, weight, axis=0), np.repeat(y, weight)
+        often = ParzenClassifier("hypersphere", "loo").fit(*copies)
+        np.testing.assert_allclose(heavy.radius_errors_, often.radius_errors_, atol=1e-12)
+        assert heavy.radius_ == pytest.approx(often.radius_)
