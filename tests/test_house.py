@@ -305,6 +305,20 @@ def test_names_in_pages_exist():
                 yield str(place), place, f"{name}/"
 
 
+@rule()
+def test_imports_outside_the_package_exist():
+    """A script or an example of a page imports what the package does not have."""
+    folders = (ROOT / name for name in ("papers", "benchmarks", "examples", "docs"))
+    for path in [*PAGES, *(path for folder in folders for path in folder.rglob("*.py"))]:
+        text = path.read_text(encoding="utf-8")
+        for module, names in re.findall(
+            r"^ *(?:>>> )?from (kernelpool[\w.]*) import \(?([\w, \n]+)", text, re.M
+        ):
+            for name in re.findall(r"\w+", re.split(r"\n(?!    )", names)[0]):
+                if not exists(f"{module}.{name}"):
+                    yield str(path.relative_to(ROOT)), path.relative_to(ROOT), f"{module}.{name}"
+
+
 def exists(name):
     """Whether a dotted name can be imported or asked for."""
     thing = kernelpool

@@ -61,8 +61,8 @@ class CollapsedKernelError(KernelpoolError):
 
 
 class MissingDatasetError(KernelpoolError):
-    """A data set that is nowhere to be found; the message says where it was looked for and how to
-    get it.
+    """A data set that was not found; the message has the places that were searched, and how to get
+    it.
     """
 
 

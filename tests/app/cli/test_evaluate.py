@@ -82,7 +82,7 @@ def test_rows_that_cannot_be_evaluated(run, model, blurred):
     assert "too low" in run("evaluate", model, blurred[0]).err
     other = write_csv("o.csv", NAMES, [[0, 0, "red"], [1, 1, "pink"]])
     ran = run("evaluate", model, other, code=3)
-    message = "o.csv, row 2, column 'color': the model knows no class 'pink', only 'blue', 'green'"
+    message = "o.csv, row 2, column 'color': unknown class 'pink'; the model has 'blue', 'green'"
     assert message in ran.err
     one = run("evaluate", model, write_csv("one.csv", NAMES, [[0, 0, "red"]]))
     assert "AUC" not in one.out

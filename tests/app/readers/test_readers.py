@@ -465,5 +465,5 @@ def test_rows_without_a_class_and_names_of_rows(d):
     assert list(dropped.kinds) == ["x"]
     (batch,) = Source(str(d)).batches()
     assert codes_of(batch, "y", np.array(["u", "v"])).tolist() == [0, 1, -1] * 3
-    with pytest.raises(TableError, match="row 2, column 'y': the model knows no class 'v', only"):
+    with pytest.raises(TableError, match="row 2, column 'y': unknown class 'v'; the model has 'u'"):
         codes_of(batch, "y", np.array(["u"]))

@@ -131,7 +131,7 @@ def test_rows_without_a_class_and_classes_that_the_model_does_not_know(report, f
     page = report(fitted, X, y, X_test, odd)
     wrong = (fitted.predict(X_test)[5:] != odd[5:]).sum()
     assert f"{wrong} of 195 held-out rows have the wrong class" in page.text
-    assert "Classes that the model does not know: maybe ." in page.text
+    assert "Classes that the model does not have: maybe ." in page.text
     alone = report(fitted, X, y, X_test)
     assert "Confusion" not in alone.text
     label, n = Counter(fitted.predict(X_test)).most_common()[0]

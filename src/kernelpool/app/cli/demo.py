@@ -1,7 +1,7 @@
 """`kernelpool demo`: a first look on generated data, and files to try the commands on.
 
 It needs none of the packages of the command line, so that it runs from a bare installation; only
-the report that it ends with needs jinja2, and it says so where that is missing.
+the report that it ends with needs jinja2, and a message names it where it is missing.
 """
 
 import csv

@@ -1,6 +1,6 @@
 """`kernelpool fit`: from a table to a model file, with an error measured on held-out rows.
 
-Rows are fitted in memory. Of larger files rows are drawn at random, and the command says so: from
+Rows are fitted in memory. Of larger files rows are drawn at random, with a message: from
 Python, `SharedKernelClassifier().fit(path, target)` takes all of them.
 """
 
@@ -291,7 +291,7 @@ class FitJob:
     interrupted: str | None = None
     warnings: list[str] = field(default_factory=list)
     recorded: dict[str, Any] = field(default_factory=dict)
-    """What the model file says of the rows: densities, calibration, reference for drift."""
+    """What the model file holds of the rows: densities, calibration, reference for drift."""
 
     def run(self) -> None:
         """Fit and evaluate."""
@@ -514,7 +514,7 @@ def _saved(job: FitJob, path: str, force: bool, screen: Screen) -> str:
 
 
 def make_estimator(name: str, settings: Sequence[str], seed: int) -> Any:
-    """The estimator that `--model` and `--set` ask for; values are JSON, or words."""
+    """The estimator of `--model` and `--set`; values are JSON, or words."""
     if name not in MODELS:
         raise CommandError(
             Exit.USAGE,

@@ -1,6 +1,6 @@
 """A model file together with what was recorded at the fit; `kernelpool info` and `export`.
 
-What the file says of its training is checked like any other input: anybody may have written it.
+What the file holds of its training is checked like any other input: anybody may have written it.
 """
 
 from collections import Counter
@@ -76,7 +76,7 @@ class LoadedModel:
         return name if isinstance(name, str) else None
 
     def recorded(self, key: str, read: Callable[[Any], Any]) -> Any:
-        """What the file says of its training, as `read` makes it; None where that is not
+        """What the file holds of its training, as `read` makes it; None where that is not
         possible.
         """
         try:
@@ -206,7 +206,7 @@ class LoadedModel:
     def reject(
         self, reject: bool, ambiguity: float | None, novelty: float | None, screen: Screen
     ) -> None:
-        """Set the thresholds that options ask for; a classifier with its own keeps these."""
+        """Set the thresholds of the options; a classifier with its own keeps these."""
         densities = self.recorded("held_out_densities", _lowest_densities)
         if ambiguity is None and novelty is None:
             if not reject or self.saved is not self.model:

@@ -1,6 +1,6 @@
 """Files, folders and stdin as batches of columns, and tables that are written.
 
-The first bytes of a file tell its format, not its name: Parquet, Arrow (file or stream, as Feather
+The format of a file is known by its first bytes, not by its name: Parquet, Arrow (file or stream, as Feather
 is), an Excel workbook, or delimited text, which may be compressed. Text is parsed by
 `pyarrow.csv.open_csv` with every column as text: `table` decides what is a number, so that a cell
 can be named by its row. stdin and pipes are copied to a temporary file first, which is read as often
@@ -65,7 +65,7 @@ NOT_TABLES = {
 """Patterns of the first bytes of files that are no tables."""
 
 HEAD = 1 << 20
-"""Bytes that are inspected to tell what a file is."""
+"""First bytes of a file, by which its format is known."""
 
 BLOCK = 1 << 24
 """Bytes of text that are parsed at a time; a row must fit."""
@@ -419,7 +419,7 @@ FORMATS = {
     ".feather": "arrow",
     ".jsonl": "jsonl",
 }
-"""What the ending of a name asks for."""
+"""Formats by the ending of a name."""
 
 FORMULA = r"^[=@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|^[+\-]."
 NOT_FORMULA = r"^[+\-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+\-]?[0-9]+)?$"

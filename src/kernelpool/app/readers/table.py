@@ -1,6 +1,6 @@
 """Cells as numbers and categories, and the target as classes.
 
-Typed files tell what their columns hold. A column of a text file holds numbers if all its cells are
+Typed files have types of columns. A column of a text file holds numbers if all its cells are
 numbers or missing, and categories otherwise; where most of its different cells are numbers, the
 others are named by row and refused. The tables made here have columns of float64 and of strings,
 null where a cell is missing: `kernelpool.tables.Columns` takes such tables from Python as well.
@@ -91,7 +91,7 @@ class Rows:
 
 
 def check_columns(wanted: Sequence[str], source: Source, purpose: str) -> None:
-    """Columns that are asked for must be there."""
+    """The columns must be there."""
     absent = sorted(set(wanted) - set(source.names))
     if absent:
         hint = did_you_mean(absent[0], source.names) if len(absent) == 1 else "."
@@ -293,7 +293,7 @@ def codes_of(batch: Batch, name: str, classes: np.ndarray) -> np.ndarray:
     if (codes == -2).any():
         at = int(np.argmax(codes == -2))
         raise TableError(
-            f"{batch.place(at, name)}: the model knows no class {quoted(labels[at])}, only "
+            f"{batch.place(at, name)}: unknown class {quoted(labels[at])}; the model has "
             f"{listed(names, 8)}."
         )
     return codes

@@ -101,7 +101,7 @@ MOST_IN_MATRIX = 12
 """Classes of a confusion matrix."""
 
 N_SIMULATED = 5000
-"""Rows drawn from the model, to tell how low densities usually are."""
+"""Rows drawn from the model, for the distribution of its densities."""
 
 ONE_IN = 100
 """An outlier is less likely than one drawn row in so many."""
@@ -251,7 +251,7 @@ def _row_sets(
             raise KernelpoolError(
                 f"Give one class and one id for each of the {n} {name} rows, at least one."
             )
-        if name != "training":  # classes that the model does not know
+        if name != "training":  # classes that the model does not have
             known = {*classes, -1}
             new = {v: None for v in labels if not is_missing(v) and v not in known}
             classes += list(new)
@@ -458,7 +458,7 @@ def _kernels(inside: Inside, x: np.ndarray, names: list[str]) -> list[dict[str, 
 def _traits(inside: Inside, j: int, x: np.ndarray) -> list[dict[str, Any]]:
     """Mean and width of a kernel along numbers, and the most probable of its categories.
 
-    `away` says by how many standard deviations of the rows that differs from all rows.
+    `away` is the difference from all rows, in standard deviations of the rows.
     """
     pool = inside.pool
     traits = []
