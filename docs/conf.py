@@ -1,11 +1,15 @@
 """Sphinx configuration."""
 
 import re
+import sys
+from pathlib import Path
 
 import latex2mathml.converter
 from docutils import nodes
 
 import kernelpool
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # examples draw some rows by papers/
 
 project = "kernelpool"
 author = "The kernelpool developers"

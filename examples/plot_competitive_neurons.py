@@ -23,7 +23,8 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 
 from kernelpool import CompetitiveNeuronsClassifier
-from kernelpool.datasets import make_one_against_two, make_ring, make_xor
+from kernelpool.datasets import make_xor
+from papers.data.generators import make_one_against_two, make_ring
 
 problems = {
     "one against two": (make_one_against_two, 2000, {"n_neurons": 2, "precision": 6}),

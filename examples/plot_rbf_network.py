@@ -23,7 +23,8 @@ import numpy as np
 from matplotlib.patches import Ellipse
 
 from kernelpool import EMLogClassifier
-from kernelpool.datasets import make_ellipses, make_ripley, make_strips
+from kernelpool.datasets import make_ripley
+from papers.data.generators import make_ellipses, make_strips
 
 NETWORKS = {
     "KMeans+LS": {

@@ -13,6 +13,6 @@ redrawn `variations`, `remarks`        cells that differ, rerun with one choice 
 what was found, in words
 =============================  =======================================================================================
 
-This folder is part of the repository, not of the package. Data sets come through
-`kernelpool.datasets`.
+This folder is part of the repository, not of the package. Artificial data sets
+come from `papers.data.generators` and `kernelpool.datasets`.
 """

@@ -30,8 +30,9 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from kernelpool import EMLogClassifier
-from kernelpool.datasets import make_ellipses, make_ripley, make_strips
+from kernelpool.datasets import make_ripley
 from papers.data import load_ripley, missing_reason
+from papers.data.generators import make_ellipses, make_strips
 
 from .experiment import Record, Unit, in_processes
 from .rbf_starts import mixture, trained_mixture

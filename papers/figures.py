@@ -1,6 +1,6 @@
 """The papers' figures, redrawn, each with a caption that says what to see.
 
-The papers print few numbers of their toy problems; `kernelpool.datasets` says which, and what was
+The papers print few numbers of their toy problems; `papers.data.generators` says which, and what was
 chosen in their place. Each is drawn by a function without arguments that returns a matplotlib
 figure and its caption, with the numbers measured on the spot.
 """
@@ -17,12 +17,13 @@ from kernelpool import (
     SharedKernelClassifier,
     Start,
     Training,
-    datasets,
 )
+from kernelpool.datasets import make_xor
 from kernelpool.errors import KernelpoolError, MissingDatasetError, UnfinishedWarning
 from kernelpool.neurons.fit import GradientRule
 
 from . import competitive_neurons, data, em_log, minimal_kernel_networks
+from .data import generators
 from .drawing import (
     BLUE,
     GRAY,
@@ -86,7 +87,7 @@ def _pair(
 
 def shared_kernels_3() -> Drawn:
     """PRBF against a mixture that ignores the labels, from one common start."""
-    X, y = datasets.make_two_against_one(random_state=0)
+    X, y = generators.make_two_against_one(random_state=0)
     starts = [_from_common_start(X, y, seed) for seed in range(10)]
     pooled, blind = starts[0]
     alike = sum(bool(np.allclose(other.means_, blind.means_, atol=0.1)) for _, other in starts)
@@ -145,7 +146,7 @@ def _separate_against_prbf(X: np.ndarray, y: np.ndarray) -> tuple[Any, float, fl
 
 def shared_kernels_4() -> Drawn:
     """Two mixed regions: pooling wins."""
-    figure, separate, pooled = _separate_against_prbf(*datasets.make_two_regions(random_state=0))
+    figure, separate, pooled = _separate_against_prbf(*generators.make_two_regions(random_state=0))
     return figure, (
         "Two regions, each with many rows of one class and few of the other. One kernel a class "
         f"must stretch over both regions (left; log-likelihood per row {separate:.2f}); two pooled "
@@ -155,7 +156,7 @@ def shared_kernels_4() -> Drawn:
 
 def shared_kernels_5() -> Drawn:
     """Two far regions of one class: separate kernels win."""
-    X, y = datasets.make_two_against_one(distance=8, random_state=0)
+    X, y = generators.make_two_against_one(distance=8, random_state=0)
     figure, _, _ = _separate_against_prbf(X, y)
     errors = [100 * (1 - _two_kernels(X, y, sharing).score(X, y)) for sharing in (0.0, 1.0)]
     return figure, (
@@ -298,21 +299,21 @@ def em_log_claims() -> Drawn:
 NEURON_PROBLEMS: tuple[tuple[str, Any, int, dict[str, Any], dict[str, Any]], ...] = (
     (
         "a",
-        datasets.make_one_against_two,
+        generators.make_one_against_two,
         2000,
         {"n_neurons": 2, "precision": 6},
         {"n_neurons": 2, "precision": 0.03},
     ),
     (
         "b",
-        datasets.make_ring,
+        generators.make_ring,
         2000,
         {"n_neurons": 4, "precision": 8},
         {"n_neurons": 4, "precision": 8},
     ),
     (
         "d",
-        datasets.make_xor,
+        make_xor,
         400,
         {"n_neurons": 4, "repulsion": 40},
         {"n_neurons": 4, "precision": 0.03},

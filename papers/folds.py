@@ -15,14 +15,15 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from kernelpool import datasets
+from kernelpool.datasets import make_clouds
 
 from . import data
+from .data.generators import make_ellipses, make_strips
 
 N_FOLDS = 5
 
 SETS: dict[str, Callable[[int], Any]] = {
-    "clouds": lambda repeat: datasets.make_clouds(random_state=repeat),
+    "clouds": lambda repeat: make_clouds(random_state=repeat),
     "ionosphere": lambda _: data.load_ionosphere(return_X_y=True),
     "pima": lambda _: data.load_pima(return_X_y=True),
     "phoneme": lambda _: data.load_phoneme(return_X_y=True),
@@ -30,9 +31,9 @@ SETS: dict[str, Callable[[int], Any]] = {
     "satimage": lambda _: data.load_satimage(return_X_y=True),
     "wdbc": lambda _: data.load_wdbc(return_X_y=True),
     "bupa": lambda _: data.load_bupa(return_X_y=True),
-    "ellipses": lambda repeat: datasets.make_ellipses(random_state=repeat),
-    "strips": lambda repeat: datasets.make_strips(random_state=repeat, angle=10),
-    "parallel strips": lambda repeat: datasets.make_strips(random_state=repeat),
+    "ellipses": lambda repeat: make_ellipses(random_state=repeat),
+    "strips": lambda repeat: make_strips(random_state=repeat, angle=10),
+    "parallel strips": lambda repeat: make_strips(random_state=repeat),
 }
 """Every data set of the tables, by the papers' names."""
 

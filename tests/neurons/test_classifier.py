@@ -15,10 +15,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from kernelpool import CompetitiveNeuronsClassifier
-from kernelpool.datasets import make_one_against_two
 from kernelpool.errors import UnfinishedWarning
 from kernelpool.neurons.fit import GradientRule
 from kernelpool.neurons.network import Competitive
+from papers.data.generators import make_one_against_two
 
 
 @pytest.fixture(scope="module")

@@ -1,25 +1,5 @@
-"""Data sets: generators of the papers' artificial problems."""
+"""Artificial problems: generators of labeled rows."""
 
-from .generators import (
-    make_clouds,
-    make_ellipses,
-    make_one_against_two,
-    make_ring,
-    make_ripley,
-    make_strips,
-    make_two_against_one,
-    make_two_regions,
-    make_xor,
-)
+from .generators import make_clouds, make_ripley, make_xor
 
-__all__ = [
-    "make_clouds",
-    "make_ellipses",
-    "make_one_against_two",
-    "make_ring",
-    "make_ripley",
-    "make_strips",
-    "make_two_against_one",
-    "make_two_regions",
-    "make_xor",
-]
+__all__ = ["make_clouds", "make_ripley", "make_xor"]
