@@ -10,8 +10,10 @@ from zoo import CLASSIFIERS, table
 
 from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.complete.imputation import imputation_mixture, imputations, imputed
+from kernelpool.data.door import surveyed
 from kernelpool.errors import KernelpoolError
 from kernelpool.mixtures.fitted import ClassDensities
+from kernelpool.rows import as_rows
 from kernelpool.tables.columns import Columns
 
 MIXTURE = ClassDensities(
@@ -69,7 +71,7 @@ def test_the_mixture_is_that_of_the_rows():
     their covariance.
     """
     x = np.random.default_rng(0).multivariate_normal([3, -5], [[4, 1], [1, 2]], size=59)
-    mixture = imputation_mixture(x, None, Columns.numbers(2))
+    mixture = imputation_mixture(surveyed(as_rows(x, np.zeros(59, int)), np.arange(1)))
     assert len(mixture.means) == 1
     np.testing.assert_allclose(mixture.means[0], x.mean(axis=0), atol=0.1)
     np.testing.assert_allclose(mixture.covariances[0], np.cov(x.T), rtol=0.2, atol=0.2)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from kernelpool import SharedKernelClassifier
 from kernelpool.data.door import training_data
 
 RNG = np.random.default_rng(0)
@@ -27,18 +26,14 @@ HOMES = ["numpy", "array_api_strict", "dask"]
 
 @pytest.mark.parametrize("home", HOMES)
 def test_what_is_learned_of_rows_is_what_numpy_says(home):
-    data = training_data(
-        SharedKernelClassifier.prbf(),
-        *at_home(home, X, Y, WEIGHT),
-        unlabeled="?",
-    )
+    data = training_data(*at_home(home, X, Y, WEIGHT), name="", unlabeled="?")
     weight = WEIGHT
     assert data.classes.tolist() == ["a", "b"]
     np.testing.assert_allclose(data.class_weight, [weight[Y == "a"].sum(), weight[Y == "b"].sum()])
     assert data.unlabeled_weight == pytest.approx(weight[Y == "?"].sum())
     assert data.n_rows == 81
     mean = np.average(X, axis=0, weights=weight)
-    np.testing.assert_allclose(data.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(data.scale.mean, mean, rtol=1e-12)
     np.testing.assert_allclose(
-        data.variance, np.average((X - mean) ** 2, axis=0, weights=weight), rtol=1e-9
+        data.scale.variance, np.average((X - mean) ** 2, axis=0, weights=weight), rtol=1e-9
     )

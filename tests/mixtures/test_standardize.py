@@ -127,7 +127,7 @@ def test_units_are_those_of_the_other_cells_on_every_backend():
     rows = as_rows(X, y), as_rows(*(array.from_array(a, chunks=70) for a in (X, y)))
     for data in (surveyed(part, np.arange(2)) for part in rows):
         others = np.delete(X, 5, axis=0)[:, 1]
-        np.testing.assert_allclose(data.mean[1], others.mean(), rtol=1e-9)
-        np.testing.assert_allclose(data.variance[1], others.var(), rtol=1e-9)
-        np.testing.assert_allclose(data.variance[3], X[:, 3].var(), rtol=1e-9)
-        assert np.isfinite(data.reach).tolist() == [False, True, False, False, False]
+        np.testing.assert_allclose(data.scale.mean[1], others.mean(), rtol=1e-9)
+        np.testing.assert_allclose(data.scale.variance[1], others.var(), rtol=1e-9)
+        np.testing.assert_allclose(data.scale.variance[3], X[:, 3].var(), rtol=1e-9)
+        assert np.isfinite(data.scale.reach).tolist() == [False, True, False, False, False]

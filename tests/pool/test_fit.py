@@ -12,7 +12,9 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from kernelpool import ParzenClassifier
 from kernelpool.complete.imputation import imputation_mixture, imputations
+from kernelpool.data.door import surveyed
 from kernelpool.pool.fit import Candidate, PoolFit, fit_pool, log_loss, log_probas
+from kernelpool.rows import as_rows
 from kernelpool.tables.columns import Columns
 
 CODES = np.arange(240) % 3
@@ -93,7 +95,7 @@ def test_views_reach_predictions():
 
 def test_missing_cells_are_imputed_for_networks_of_complete_numbers():
     x = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
-    mixture = imputation_mixture(x, None, Columns.numbers(4))
+    mixture = imputation_mixture(surveyed(as_rows(x, CODES), np.arange(3)))
     fit = fitted(("l", LogisticRegression(), "scaled"), x=x, imputation=mixture)
     out = FOLD == 0
     network = fit.networks["l"][0]
@@ -131,7 +133,7 @@ def test_rows_are_not_scored_by_what_they_have_selected():
     fit = fitted(("selective", Selective(strategy="most_frequent"), "table"))
     np.testing.assert_allclose(np.exp(fit.held_out["selective"]), 1 / 3)
     x = np.where(np.random.default_rng(1).random(fit.x.shape) < 0.1, np.nan, fit.x)
-    mixture = imputation_mixture(x, None, fit.columns)
+    mixture = imputation_mixture(surveyed(as_rows(x, CODES), np.arange(3), fit.columns))
     model = Selective(strategy="prior")
     views = [(view, model, view) for view in ("table", "scaled")]
     fit = fitted(*views, x=x, imputation=mixture)
@@ -195,7 +197,7 @@ def test_a_network_of_a_sample_predicts_the_other_rows(small_samples):
 
 def test_blocks_of_rows_are_predicted_alike(monkeypatch):
     x = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
-    mixture = imputation_mixture(x, None, Columns.numbers(4))
+    mixture = imputation_mixture(surveyed(as_rows(x, CODES), np.arange(3)))
     fit = fitted(("l", LogisticRegression(), "scaled"), x=x, imputation=mixture)
     query = fit.networks["l"], fit.views, fit.columns, x, fit.draws, x
     expected = log_probas(*query)

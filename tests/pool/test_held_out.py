@@ -4,7 +4,6 @@ from scipy.special import log_softmax
 from scipy.stats import sem
 from sklearn.metrics import log_loss
 
-from kernelpool import SharedKernelClassifier
 from kernelpool.data.door import training_data
 from kernelpool.data.folds import Loss, choose, held_out_loss
 from kernelpool.datasets import make_clouds
@@ -93,7 +92,7 @@ def test_every_row_either_trains_or_is_held_out(dtype, covariance_type, monkeypa
     X = (1000 + 3 * X).astype(dtype)
     y = np.where(np.arange(len(y)) % 5 == 0, 7, y)  # 7 marks rows without a class
     weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
-    data = training_data(SharedKernelClassifier(n_jobs=1), X, y, weight, unlabeled=7)
+    data = training_data(X, y, weight, name="", n_jobs=1, unlabeled=7)
     settings = MixtureSettings(4, covariance_type, seed=3)
     part, out = divide(data, settings)
     assert (out.code >= 0).all()
@@ -120,6 +119,6 @@ def test_a_class_of_few_rows_is_not_held_out(monkeypatch):
     monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_HELD_OUT", 3000)
     X, y = make_clouds(4000, random_state=0)
     y[:10] = 2
-    _, out = divide(training_data(SharedKernelClassifier(), X, y), MixtureSettings(3))
+    _, out = divide(training_data(X, y, name=""), MixtureSettings(3))
     assert set(out.code) == {0, 1}
     assert len(out.code) == pytest.approx(800, rel=0.15)  # never more than a fifth

@@ -105,7 +105,7 @@ def test_every_source_gives_the_model_of_the_rows_in_memory(
 ):
     x, y = module_blobs
     source, target = make(x, y, tmp_path)
-    assert make is generator or isinstance(training_data(MODEL, source, target).rows, StoredRows)
+    assert make is generator or isinstance(training_data(source, target, name="").rows, StoredRows)
     found = SharedKernelClassifier.prbf(6, covariance_type="full", **QUICK).fit(source, target)
     for name in ("means_", "covariances_", "mixing_", "objective_", "class_prior_"):
         np.testing.assert_allclose(

@@ -49,7 +49,6 @@ class CompleteDoor:
     def complete(self, x: np.ndarray) -> np.ndarray:
         """One copy of encoded rows as complete numbers, (n, D), on which a network is trained."""
         self._check(x)
-        x = np.asarray(x, np.float64) if np.isnan(x).any() or any(self.columns.levels) else x
         return self.columns.indicators(x if self.imputer is None else imputed(self.imputer, x))
 
     def averaged(
@@ -111,28 +110,32 @@ class TabularClassifier(ProbabilityClassifier):
         self, X: Any, y: Any, sample_weight: Any, *, unlabeled: Any = None
     ) -> tuple[CompleteDoor, TrainingData]:
         """The door that further rows come through, and checked training rows as complete numbers."""
-        data = training_data(self, X, y, sample_weight, unlabeled=unlabeled, in_memory=True)
+        data = training_data(
+            X,
+            y,
+            sample_weight,
+            name=type(self).__name__,
+            categorical_features=self.categorical_features,
+            n_jobs=self.n_jobs,
+            unlabeled=unlabeled,
+            in_memory=True,
+        )
         rows: Any = data.rows
-        x = rows.x
-        imputer = None
-        wild = np.isfinite(data.reach)
-        if wild.any():
-            reach = (data.reach * np.sqrt(data.variance))[wild]
-            x = x.copy()
-            x[:, wild] = np.clip(x[:, wild], data.mean[wild] - reach, data.mean[wild] + reach)
-        if not data.columns.complete:
-            imputer = imputation_mixture(np.asarray(x, np.float64), rows.weight, data.columns)
+        if data.scale.clips:
+            x = data.scale.clipped(rows.x)
+            rows = as_rows(x, rows.y, rows.weight, n_jobs=self.n_jobs)
+            data = surveyed(rows, data.classes, data.columns)
         door = CompleteDoor(
             columns=data.columns,
             classes=data.classes,
-            imputer=imputer,
+            imputer=None if data.columns.complete else imputation_mixture(data),
             class_share=data.class_share,
         )
-        if data.observed is None and data.levels is None and not wild.any():
+        if data.observed is None and data.levels is None:
             return door, data
-        complete = as_rows(door.complete(x), rows.y, rows.weight, n_jobs=self.n_jobs)
+        rows = as_rows(door.complete(rows.x), rows.y, rows.weight, n_jobs=self.n_jobs)
         columns = data.columns if data.levels is None else None
-        return door, surveyed(complete, data.classes, columns)
+        return door, surveyed(rows, data.classes, columns)
 
     def _validation(
         self, door: CompleteDoor, X_val: Any, y_val: Any, sample_weight_val: Any = None
@@ -140,7 +143,7 @@ class TabularClassifier(ProbabilityClassifier):
         """Checked validation rows as complete numbers; None where there are none."""
         if X_val is None:
             return None
-        x, codes = validation_rows(self, X_val, y_val, door.columns, door.classes)
+        x, codes = validation_rows(X_val, y_val, door.columns, door.classes, type(self).__name__)
         return door.complete(x), codes, given_weights(x, sample_weight_val)
 
     # -- answers -----------------------------------------------------------------------------------
@@ -148,7 +151,7 @@ class TabularClassifier(ProbabilityClassifier):
     def _encoded(self, X: Any) -> np.ndarray:
         """Checked rows, encoded, (n, d) float64."""
         check_is_fitted(self)
-        check_in_memory(self, X)
+        check_in_memory(type(self).__name__, X)
         return np.asarray(encoded_rows(self, X), np.float64)
 
     def _log_proba(self, x: np.ndarray) -> np.ndarray:

@@ -11,17 +11,17 @@ the same quantile.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, ndtri
 from scipy.stats import qmc
 
-from ..data.door import surveyed
+from ..data.door import TrainingData, surveyed
 from ..mixtures.fit import MixtureSettings, fit_shared_kernel
 from ..mixtures.fitted import ClassDensities
 from ..rows import as_rows
 from ..rows.sample import content_key, sample_rows
-from ..tables.columns import Columns
 
 N_DRAWS = 8
 """Imputations of a row, over which predictions are averaged."""
@@ -35,26 +35,24 @@ LEAST_LOG = -745.0
 """Below it exp is zero: logarithms of zero are averaged as if they were this small."""
 
 
-def imputation_mixture(
-    x: np.ndarray, weight: np.ndarray | None, columns: Columns, seed: int = 0
-) -> ClassDensities:
+def imputation_mixture(data: TrainingData, seed: int = 0) -> ClassDensities:
     """A small mixture of encoded rows, whose cells may be missing; it takes no labels."""
-    sample = as_rows(x, np.zeros(len(x), int), weight)
-    one = np.arange(1)
-    if len(x) > MOST_ROWS:
-        ((chosen, weights),) = sample_rows(sample, 1, seed, MOST_ROWS)
-        sample = as_rows(chosen, np.zeros(len(chosen), int), weights)
-        x = chosen
-    data = surveyed(sample, one, columns)
-    n_numbers = sum(not n for n in columns.levels)
-    family = "full" if n_numbers <= MOST_FULL else "tied"
-    scale = np.sqrt(np.where(data.variance > 0, data.variance, 1.0))
-    n_distinct = len(np.unique(content_key((x - data.mean) / scale, 0)))
+    data = data.as_one_class()
+    rows: Any = data.rows
+    if len(rows.x) > MOST_ROWS:
+        ((x, weight),) = sample_rows(rows, 1, seed, MOST_ROWS)
+        rows = as_rows(x, np.zeros(len(x), np.int64), weight)
+    if rows is not data.rows or data.scale.clips:  # clipped by classes
+        data = surveyed(rows, data.classes, data.columns)
+    n_numbers = sum(not n for n in data.columns.levels)
+    family = "diag" if not n_numbers else "full" if n_numbers <= MOST_FULL else "tied"
+    x = rows.x if rows.weight is None else rows.x[np.asarray(rows.weight) > 0]
+    n_distinct = len(np.unique(content_key(data.scale.frame.inside(x), 0)))
     n_kernels = int(np.clip(n_distinct // (ROWS_A_FEATURE * x.shape[1]), 1, MOST_KERNELS))
     settings = MixtureSettings(
         n_kernels, family, covariance_floor=1e-3, max_iter=50, tol=1e-3, seed=seed
     )
-    fitted, *_ = fit_shared_kernel(data, settings.suited(columns.levels))
+    fitted, *_ = fit_shared_kernel(data, settings.suited(data.columns.levels))
     return fitted.network
 
 

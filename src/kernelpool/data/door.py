@@ -2,10 +2,11 @@
 
 Nothing here writes into an estimator. `training_data` returns a record, and the estimator keeps its
 `columns` at the end of the fit, so that a fit that fails leaves the estimator as it was. NaN, None,
-masked cells and pandas' NA are missing cells.
+masked cells and pandas' NA are missing cells. Functions for predictions take the fitted estimator,
+as those of scikit-learn that they call.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from ..arrays import (
 )
 from ..errors import KernelpoolError
 from ..rows import DaskRows, Frame, Rows, as_rows, has_missing
-from ..rows.sample import MOST_ROWS, sample_block
 from ..tables.columns import Columns
 from ..text import is_missing
 from .labels import (
@@ -40,39 +40,23 @@ from .labels import (
     label_name,
     spread_shares,
 )
-from .scale import (
-    HEAVIEST,
-    HEAVY,
-    WILD,
-    _check_range,
-    _farthest_class,
-    _without_outliers,
-    check_finite,
-    feature_name,
-    survey,
-)
+from .scale import HEAVIEST, Scale, check_finite, feature_name, scale_of, survey
 from .source import checked_rows, columns_named, frame_columns, read, rows_of, warn_of_columns
 
 
 @dataclass
 class TrainingData:
-    """Rows with their labels in codes, and what was learned of them on the way."""
+    """Checked rows with codes of their labels, and what every fit needs of them."""
 
     rows: Rows
     classes: np.ndarray
+    columns: Columns
+    scale: Scale
     class_weight: np.ndarray
     """Weight of the labeled rows of each class, (K,)."""
     unlabeled_weight: float
     n_rows: float
-    mean: np.ndarray
-    """(d,)."""
-    variance: np.ndarray
-    """(d,)."""
-    columns: Columns
-    reach: np.ndarray
-    """Deviations from the mean within which cells are held in training, (d,); infinity for features
-    without wild cells.
-    """
+    """Rows with any weight."""
     observed: np.ndarray | None = None
     """Weight of the rows without a class and of those of each class in which a feature is known, (1
     + K, d); None if all are, everywhere.
@@ -108,58 +92,108 @@ class TrainingData:
         """Of an average row."""
         return self.weight / self.n_rows
 
+    def as_one_class(self) -> "TrainingData":
+        """The same rows, which are in memory, as those of one class, labeled or not."""
+        rows: Any = self.rows
+        observed = self.observed
+        if observed is not None:
+            observed = np.stack([np.zeros(observed.shape[1]), observed.sum(axis=0)])
+        return replace(
+            self,
+            rows=as_rows(rows.x, np.zeros(len(rows.x), np.int64), rows.weight),
+            classes=np.zeros(1, int),
+            class_weight=np.array([self.weight]),
+            unlabeled_weight=0.0,
+            observed=observed,
+        )
+
+
+def surveyed(
+    rows: Rows, classes: np.ndarray, columns: Columns | None = None, scale: Scale | None = None
+) -> TrainingData:
+    """Rows whose labels are coded, with what a pass over them finds, and two where their scale is
+    not given. Without `columns`, all are numbers.
+    """
+    columns = Columns.numbers(rows.n_features) if columns is None else columns
+    found = rows.total(survey, np.zeros(rows.n_features), len(classes))
+    total = float(found.by_code.sum())
+    if not 1 / HEAVIEST <= total <= HEAVIEST:
+        raise KernelpoolError(
+            f"sample_weight must sum to a number between {1 / HEAVIEST:g} and {HEAVIEST:g}; got "
+            f"{total:g}. Multiply all weights by a constant: a weight is a number of rows."
+        )
+    if not (found.weight > 0).all():
+        raise KernelpoolError(
+            f"{feature_name(np.argmin(found.weight > 0), columns)} of X is missing in every row, so "
+            "nothing can be learned of it; leave it out."
+        )
+    incomplete = (found.observed != found.by_code[:, None]).any()
+    return TrainingData(
+        rows,
+        classes,
+        columns,
+        scale_of(rows, found, columns) if scale is None else scale,
+        found.by_code[1:],
+        float(found.by_code[0]),
+        float(found.n_rows),
+        found.observed if incomplete else None,
+    )
+
 
 def training_data(
-    estimator: Any,
     X: Any,
     y: Any,
     sample_weight: Any = None,
     *,
+    name: str,
+    categorical_features: Any = "from_dtype",
+    n_jobs: int | None = None,
     unlabeled: Any = None,
     in_memory: bool = False,
 ) -> TrainingData:
     """Check everything that can be checked before any work is done.
 
-    The estimator lends its name, `n_jobs` and `categorical_features`. Rows stay where they are;
-    with `in_memory`, those that are not in NumPy or a table are refused. Labels equal to
-    `unlabeled` mark rows without a class.
+    Rows stay where they are. With `in_memory` those that are neither in NumPy nor in a table are
+    refused, and the others become float64. Labels equal to `unlabeled` mark rows without a class.
+    `name` is that of the estimator, for messages.
     """
     if in_memory:
-        check_in_memory(estimator, X, y)
+        check_in_memory(name, X, y)
     if is_source(X, y):
-        columns, labels, store = read(X, y, sample_weight, None, estimator.categorical_features)
+        columns, labels, store = read(X, y, sample_weight, None, categorical_features)
         if is_unlabeled(labels, np.nan).any():  # where that is an error, it counts rows
             at = [store.chunk(i)[1] for i in range(len(store.sizes))]
             distinct_labels(labels[np.concatenate(at)], unlabeled)
         codes, classes = coded_labels(labels[:, None], labels, unlabeled)
         warn_of_columns(columns, store.n_rows)
-        return _weighed(surveyed(rows_of(store, codes, estimator.n_jobs), classes, columns))
+        return _weighed(surveyed(rows_of(store, codes, n_jobs), classes, columns))
     if y is None:
-        name = type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     names = None
     if is_lazy_frame(X):
         X, y, sample_weight, names = frame_columns(X, y, sample_weight)
     if is_matrix(y):
         X, y, sample_weight = spread_shares(X, y, sample_weight)
-    if is_foreign_array(X):
-        given = estimator.categorical_features
-        if given is not None and not isinstance(given, str) and len(given):
+    is_foreign = is_foreign_array(X)
+    if is_foreign:
+        chosen = categorical_features
+        if chosen is not None and not isinstance(chosen, str) and len(chosen):
             raise KernelpoolError(
-                f"categorical_features={given!r} needs rows in NumPy or a table; encode the "
+                f"categorical_features={chosen!r} needs rows in NumPy or a table; encode the "
                 "categories first, or leave it out."
             )
         check_foreign_array(X)
         columns = Columns((None,) * X.shape[1], None if names is None else tuple(names))
     else:
-        columns, X = learned_rows(estimator, X)
+        dtype = np.float64 if in_memory else FLOATS
+        columns, X = learned_rows(X, categorical_features, name, dtype)
     codes, classes = coded_labels(X, y, unlabeled)
-    if not is_foreign_array(X):
+    if not is_foreign:
         warn_of_columns(columns, len(X), X, codes)
     weight = sample_weight
     if weight is not None:
         weight = column_like(X, weight if is_lazy(X) else given_weights(X, weight))
-    rows = as_rows(X, column_like(X, codes), weight, n_jobs=estimator.n_jobs)
+    rows = as_rows(X, column_like(X, codes), weight, n_jobs=n_jobs)
     rows = rows.persisted() if isinstance(rows, DaskRows) else rows
     return _weighed(surveyed(rows, classes, columns))
 
@@ -175,13 +209,15 @@ def _weighed(data: TrainingData) -> TrainingData:
     return data
 
 
-def learned_rows(estimator: Any, X: Any) -> tuple[Columns, np.ndarray]:
+def learned_rows(
+    X: Any, categorical_features: Any, name: str, dtype: Any = FLOATS
+) -> tuple[Columns, np.ndarray]:
     """What the columns of rows in memory hold, and the rows as numbers: codes of categories, NaN
     where a cell is missing.
     """
     _get_feature_names(X)  # an error where some names are text and others are not
-    columns = Columns.learn(X, estimator.categorical_features)
-    return columns, checked_rows(type(estimator).__name__, X, columns, fewest=2)
+    columns = Columns.learn(X, categorical_features)
+    return columns, checked_rows(name, X, columns, fewest=2, dtype=dtype)
 
 
 def encoded_rows(estimator: Any, X: Any, *, dtype: Any = FLOATS) -> np.ndarray:
@@ -241,7 +277,7 @@ def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]
         columns = estimator.columns_
         x = encoded_rows(estimator, X)
     else:
-        columns, x = learned_rows(estimator, X)
+        columns, x = learned_rows(X, estimator.categorical_features, type(estimator).__name__)
     if any(columns.levels) or has_missing(x):
         found = "has columns of categories" if any(columns.levels) else "contains NaN"
         raise KernelpoolError(
@@ -252,12 +288,12 @@ def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]
 
 
 def validation_rows(
-    estimator: Any, X_val: Any, y_val: Any, columns: Columns, classes: np.ndarray
+    X_val: Any, y_val: Any, columns: Columns, classes: np.ndarray, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Checked rows on which something is chosen, encoded, and the codes of their classes."""
     if y_val is None:
         raise KernelpoolError("y_val must be given with X_val.")
-    x = checked_rows(type(estimator).__name__, X_val, columns)
+    x = checked_rows(name, X_val, columns)
     if x.shape[1] != len(columns):
         raise ValueError(f"X_val has {x.shape[1]} features; X has {len(columns)}.")
     return x, class_codes(label_column(y_val, len(x)), classes, None, "y_val")
@@ -268,11 +304,11 @@ def is_in_memory(X: Any, y: Any = None) -> bool:
     return not (is_foreign_array(X) or is_lazy_frame(X) or is_source(X, y))
 
 
-def check_in_memory(estimator: Any, X: Any, y: Any = None) -> None:
+def check_in_memory(name: str, X: Any, y: Any = None) -> None:
     """One sentence for all rows that only mixtures take."""
     if not is_in_memory(X, y):
         raise KernelpoolError(
-            f"{type(estimator).__name__} needs its rows in memory, in NumPy or a data frame; got "
+            f"{name} needs its rows in memory, in NumPy or a data frame; got "
             f"{type(X).__name__}. SharedKernelClassifier takes rows of torch, Dask and files."
         )
 
@@ -294,57 +330,3 @@ def check_foreign_array(X: Any) -> None:
             f"X must be float32 or float64; got {X.dtype}. Convert it, for instance with "
             "X.astype('float64')."
         )
-
-
-def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) -> TrainingData:
-    """Rows whose labels are coded, with what two passes over them tell: the second is about the
-    mean, so that an offset costs nothing. Without `columns`, all are numbers.
-    """
-    columns = Columns.numbers(rows.n_features) if columns is None else columns
-    known = rows.total(survey, np.zeros(rows.n_features), len(classes))
-    total = float(known.by_code.sum())
-    if not 1 / HEAVIEST <= total <= HEAVIEST:
-        raise KernelpoolError(
-            f"sample_weight must sum to a number between {1 / HEAVIEST:g} and {HEAVIEST:g}; got "
-            f"{total:g}. Multiply all weights by a constant: a weight is a number of rows."
-        )
-    weight = known.observed.sum(axis=0)
-    if not (weight > 0).all():
-        raise KernelpoolError(
-            f"{feature_name(np.argmin(weight > 0), columns)} of X is missing in every row, so "
-            "nothing can be learned of it; leave it out."
-        )
-    with np.errstate(over="ignore", invalid="ignore"):
-        origin = known.first / weight
-        about = rows.total(survey, origin, len(classes))
-        shift = about.first / weight
-        variance = about.second / weight - shift**2
-    mean = origin + shift
-    variance = np.where(variance > 0, variance, 0.0)
-    _check_range(rows, about.second, mean, variance)
-    reach = np.full(len(mean), np.inf)
-    with np.errstate(over="ignore"):
-        heavy = about.fourth / weight >= HEAVY * variance**2  # both may overflow
-    heavy &= (variance > 0) & (np.array(columns.levels) == 0)
-    if heavy.any():
-        frame = Frame(mean, np.sqrt(np.where(variance > 0, variance, 1.0)))
-        drawn = rows.total(sample_block, 0, max(MOST_ROWS // len(classes), 1000), frame)
-        of_all = variance
-        mean, variance = _without_outliers(drawn.x, drawn.weight, mean, variance, heavy)
-        wild = of_all > WILD**2 * variance
-        reach[wild] = _farthest_class(drawn, mean, variance)[wild]
-    # no variance where there is only what rounding alone would leave
-    variance = np.where(variance <= (8 * rows.eps * np.abs(mean)) ** 2, 0.0, variance)
-    incomplete = (known.observed != known.by_code[:, None]).any()
-    return TrainingData(
-        rows,
-        classes,
-        known.by_code[1:],
-        float(known.by_code[0]),
-        float(known.n_rows),
-        mean,
-        variance,
-        columns,
-        reach,
-        known.observed if incomplete else None,
-    )

@@ -22,7 +22,7 @@ loss, the log-loss at the best temperature of each,
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ from sklearn.utils import _safe_indexing
 
 from ..arrays import Array, as_float64, namespace
 from ..errors import KernelpoolError, without_column_warnings
-from ..rows import Frame, as_rows
+from ..rows import as_rows
 from ..rows.sample import MOST_ROWS, content_key, sample_block
 from .door import TrainingData, surveyed
 from .scale import weighted_quantiles
@@ -192,10 +192,9 @@ def draw_rows(data: TrainingData, seed: int, most_rows: int = MOST_ROWS) -> Samp
     """Rows on the host; of each class, and of the rows without one, no more than its part of
     `most_rows`.
     """
-    # in units in which numbers made from the content of rows are those of any other units
-    frame = Frame(data.mean, np.sqrt(np.where(data.variance > 0, data.variance, 1.0)))
     most = max(most_rows // (len(data.classes) + 1), most_rows // 20)
-    drawn = data.rows.total(sample_block, seed, most, frame)
+    # in units in which numbers made from the content of rows are those of any other units
+    drawn = data.rows.total(sample_block, seed, most, data.scale.frame)
     order = np.argsort(drawn.key * drawn.weight, kind="stable")
     x, code, weight = (column[order] for column in (drawn.x, drawn.code, drawn.weight))
     return SampledRows(x, code, _as_common(code, weight, most, data), row_keys(x, weight, seed))
@@ -215,8 +214,7 @@ def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingDa
 def fold_data(data: TrainingData, rows: SampledRows, n_jobs: int | None) -> TrainingData:
     """The training data less the rows that are held out: `rows` are those that train."""
     of_rows = as_rows(rows.x, rows.code, rows.weight, n_jobs=n_jobs)
-    part = surveyed(of_rows, data.classes, data.columns)
-    return replace(part, mean=data.mean, variance=data.variance, reach=data.reach)
+    return surveyed(of_rows, data.classes, data.columns, data.scale)
 
 
 # -- cross-fitting ---------------------------------------------------------------------------------

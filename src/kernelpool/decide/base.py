@@ -127,7 +127,7 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         if is_source(X, y):
-            check_in_memory(self, X, y)
+            check_in_memory(type(self).__name__, X, y)
         X, y = indexable(X, column_or_1d(y, warn=True))
         classes = self._distinct_labels(y)
         if not self._is_prefit():

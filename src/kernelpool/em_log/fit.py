@@ -166,14 +166,7 @@ def hidden_layer(
     The mixture is a shared-kernel network of one class, to which all rows belong, labeled or not.
     Where `n_kernels` is None there are `default_kernels`, fewer where there are few distinct rows.
     """
-    x, weight = data.rows.x, data.rows.weight  # type: ignore[attr-defined]
-    one_class = replace(
-        data,
-        rows=ArrayRows(x, np.zeros(len(x), np.int64), weight),
-        classes=np.zeros(1, int),
-        class_weight=np.array([data.weight]),
-        unlabeled_weight=0.0,
-    )
+    one_class = data.as_one_class()
     start = Start("random" if init == "random" else "kmeans")
     settings = replace(settings, n_kernels=n_kernels, start=start, seed=seed)
     mixture = MixtureTraining(one_class, settings)

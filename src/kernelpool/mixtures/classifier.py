@@ -393,7 +393,9 @@ class SharedKernelClassifier(  # type: ignore[misc]
         choice_interrupted = False
         training_interrupted = False
         if X_val is not None:
-            x, codes = validation_rows(self, X_val, y_val, data.columns, data.classes)
+            x, codes = validation_rows(
+                X_val, y_val, data.columns, data.classes, type(self).__name__
+            )
             weight = given_weights(x, sample_weight_val)
             held_out = SampledRows(x.astype(np.float64), codes, weight, row_keys(x, weight))
         with named_features(data.columns):
@@ -424,7 +426,15 @@ class SharedKernelClassifier(  # type: ignore[misc]
         return self
 
     def _data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        data = training_data(self, X, y, sample_weight, unlabeled=self.unlabeled)
+        data = training_data(
+            X,
+            y,
+            sample_weight,
+            name=type(self).__name__,
+            categorical_features=self.categorical_features,
+            n_jobs=self.n_jobs,
+            unlabeled=self.unlabeled,
+        )
         start = as_record(self.init, Start)
         if data.levels and start.covariances is not None and start.probabilities is None:
             raise KernelpoolError(

@@ -174,7 +174,7 @@ def continued(
     """A warm start: from fitted parameters, with what was chosen of the parameters `auto`."""
     same = {
         "classes and features": np.array_equal(before.classes, data.classes)
-        and len(before.columns) == len(data.mean),
+        and len(before.columns) == len(data.scale.mean),
         "covariance_type": "covariance_type" in auto
         or settings.covariance_type == before.training_type,
         "n_kernels": settings.n_total in (None, before.n_kernels_at_start),
@@ -220,7 +220,7 @@ class MixtureTraining:
         self.settings = settings
         floor = settings.covariance_floor
         name = settings.covariance_type
-        about = data.mean, data.variance, data.levels
+        about = data.scale.mean, data.scale.variance, data.levels
         self.frame, self.variance = frame_of(name, *about, standardize=settings.standardize)
         self.host_kernel: Any = family_for(name, floor * self.variance, data.levels)
         self.data_kernel: Any = family_for(
@@ -231,9 +231,8 @@ class MixtureTraining:
         self.class_prior = class_prior_for(settings.class_prior, data.classes, data.class_share)
         # scratch of a row: features, indicators and one number a kernel; their number is not known
         # yet
-        self._width = self.host_kernel.n_features(len(data.mean)) + len(data.classes) + 1
-        wild = bool(np.isfinite(data.reach).any())
-        reach = data.reach * np.sqrt(self.variance) if wild else None
+        self._width = self.host_kernel.n_features(len(data.scale.mean)) + len(data.classes) + 1
+        reach = data.scale.reach * np.sqrt(self.variance) if data.scale.clips else None
         self._frame_in_reach = replace(self.frame, reach=reach)
         self.rows = data.rows.framed(self._frame_in_reach, self._width + 32)
         self.stop = Stop(
@@ -309,7 +308,7 @@ class MixtureTraining:
         if settings.kernel_prior == "conjugate":
             # of a constant feature nothing is expected: a width there would be the narrower the
             # more rows a kernel has
-            expected = self.variance * (self.data.variance > 0)
+            expected = self.variance * (self.data.scale.variance > 0)
             numbers = expected if levels is None else expected[np.array(levels) == 0]
             penalty = penalty + Conjugate(numbers, len(sharing)) if len(numbers) else penalty
         if settings.overlap.strength != 0:
@@ -422,7 +421,7 @@ class MixtureTraining:
         most = [len(sample.x) for sample in self.samples]
         classes = self.data.classes
         if n_kernels is None:
-            d = len(self.data.mean)
+            d = len(self.data.scale.mean)
             n_numbers = self.host_kernel.n_parameters
             # more than a mean and a width along each feature
             many = n_numbers(2, d) - n_numbers(1, d) > 2 * d

@@ -155,8 +155,8 @@ class StreamNetwork:
     def holding(self, data: TrainingData) -> "StreamNetwork":
         """The same with the outliers of a mini-batch held where `fit` would hold them."""
         frame = self.state.frame
-        deviation = np.sqrt(data.variance)
-        farthest = np.abs(data.mean - frame.origin) + data.reach * np.where(deviation, deviation, 1)
+        scale = data.scale
+        farthest = np.abs(scale.mean - frame.origin) + scale.reach * scale.frame.unit
         frame = replace(frame, reach=farthest / frame.unit)
         return self._of(replace(self.state, frame=frame))
 

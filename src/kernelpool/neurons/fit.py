@@ -7,9 +7,8 @@ import numpy as np
 
 from ..data.door import TrainingData
 from ..data.labels import labeled, merge_duplicates
-from ..data.scale import mean_and_variance
 from ..em import Fit, Outcome, Stop, em
-from ..rows import ArrayRows, Frame, as_rows, one_blas_thread
+from ..rows import ArrayRows, as_rows, one_blas_thread
 from ..rows.sample import sample_rows
 from .network import Competitive, GradientRule, NeuronNetwork, NeuronParams, NeuronRows
 
@@ -52,10 +51,9 @@ def fit_neurons(
     data: TrainingData, settings: NeuronSettings
 ) -> tuple[NeuronNetwork, Fit[NeuronParams]]:
     """The best of the starts, in the units of the data, and its run."""
-    # sorted and without copies: the order of the rows does not matter, to the last bit
+    # sorted and without copies: the order of the rows does not matter
     (x, codes, weight), _ = merge_duplicates(labeled(data.rows))
-    mean, variance = mean_and_variance(x, weight)
-    frame = Frame(mean, np.where(variance > 0, variance, 1.0) ** 0.5)
+    frame = data.scale.frame
     x = frame.inside(x)
     network = settings.network(len(data.classes))
     stop = Stop(settings.max_iter, settings.tol * settings.precision, settings.rule is None)

@@ -97,7 +97,7 @@ def full_network(
 
 def space_of(data: TrainingData, n_numbers: int, standardize: bool) -> Space:
     """Features of variance one, or in one common unit, a power of two: distances stay distances."""
-    variance = data.variance
+    variance = data.scale.variance
     scale = np.ones_like(variance)
     unit = 1.0
     if standardize:
@@ -105,7 +105,7 @@ def space_of(data: TrainingData, n_numbers: int, standardize: bool) -> Space:
         scale = np.sqrt(np.where((variance > 0) & is_number, variance, 1.0))
     elif variance.any():
         unit = float(2.0 ** np.round(0.5 * np.log2(variance.mean())))
-    return Space(location=data.mean, scale=scale, unit=unit)
+    return Space(location=data.scale.mean, scale=scale, unit=unit)
 
 
 def in_space(settings: Any, space: Space) -> Any:

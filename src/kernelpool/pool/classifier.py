@@ -303,7 +303,15 @@ class PooledClassifier(DensityClassifier):
                 f"y should be a 1d array, got an array of shape {np.shape(y)} instead. Shares of "
                 f"classes are for SharedKernelClassifier."
             )
-        data = training_data(self, X, y, sample_weight, in_memory=True)
+        data = training_data(
+            X,
+            y,
+            sample_weight,
+            name=type(self).__name__,
+            categorical_features=self.categorical_features,
+            n_jobs=self.n_jobs,
+            in_memory=True,
+        )
         (X,) = indexable(X)
         columns = data.columns
         classes = data.classes
@@ -318,7 +326,7 @@ class PooledClassifier(DensityClassifier):
         candidates = self._candidates(n_classes, columns, missing)
         n_folds = self.n_folds or (3 if len(x) >= MANY_ROWS else 4)
         imputes = any(candidate.view not in UNIMPUTED for candidate in candidates)
-        imputation = imputation_mixture(x, weight, columns, seed) if imputes and missing else None
+        imputation = imputation_mixture(data, seed) if imputes and missing else None
         fit = PoolFit(
             x,
             codes,
@@ -353,7 +361,7 @@ class PooledClassifier(DensityClassifier):
             densest = max(networks, key=lambda network: network.density_weight)
             imputation = densest.estimator._fitted.network
         elif imputes and imputation is None:
-            imputation = imputation_mixture(x, weight, columns, seed)
+            imputation = imputation_mixture(data, seed)
         members = [name for name in weights if weights[name] > 0]
         held_out = np.stack(list(fit.held_out.values()))
         names = ("name", "loss", "pool_loss", "seconds", "outcome")
@@ -440,7 +448,7 @@ class PooledClassifier(DensityClassifier):
 
     def _map_scores(self, X: Any, transform: Transform) -> Array:
         check_is_fitted(self)
-        check_in_memory(self, X)
+        check_in_memory(type(self).__name__, X)
         fitted = self._fitted
         x = encoded_rows(self, X, dtype=np.float64)
         table = fitted.table.decode(x) if fitted.columns.coded else X
@@ -488,7 +496,7 @@ class PooledClassifier(DensityClassifier):
     sample = available_if(_has_densities)(DensityClassifier.sample)
 
     def _rows(self, X: Any) -> Rows:
-        check_in_memory(self, X)
+        check_in_memory(type(self).__name__, X)
         return super()._rows(X)
 
     def _density(self, rows: Rows) -> RowFunction:
