@@ -10,6 +10,7 @@ from typing import Any
 
 from ..em import Fit, Outcome
 from ..errors import UnfinishedWarning, warn
+from ..records import attributes
 
 __all__ = [
     "CallbackSupportMixin",
@@ -51,7 +52,8 @@ class SweepInfo:
     change : float
         What the last sweep added to it.
     parameters : dict
-        ``means_``, ``covariances_`` and ``mixing_`` as they would be if the fit stopped now.
+        ``means_``, ``covariances_``, ``mixing_`` and other fitted attributes as they would be if
+        the fit stopped now.
     """
 
     start: int
@@ -68,10 +70,10 @@ def print_sweep(verbose: int, title: str, n_sweeps: int, objective: float, chang
 
 
 class FitMonitor:
-    """Reports each sweep: to the user's callback, to scikit-learn's callbacks, and on the screen.
+    """Reports each sweep of a fit: on the screen, to the user's callback and to scikit-learn's
+    callbacks; both may end the fit.
 
-    A training opens it by `fitting`, which says how parameters are described, and each start by
-    `start`.
+    A training opens it by `fitting`, and each start by `start`.
 
     Parameters
     ----------
@@ -79,53 +81,36 @@ class FitMonitor:
         The one whose `verbose`, `callback` and callbacks of scikit-learn apply; None for no
         reports.
     X, y, sample_weight : array-like
-        As passed to its `fit`.
-    attributes : callable
-        Makes the attributes of an estimator that stops now of the parameters in training.
+        As passed to its `fit`, for scikit-learn's callbacks.
     """
 
     def __init__(
-        self,
-        estimator: Any = None,
-        X: Any = None,
-        y: Any = None,
-        sample_weight: Any = None,
-        attributes: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+        self, estimator: Any = None, X: Any = None, y: Any = None, sample_weight: Any = None
     ) -> None:
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        self._task_kwargs = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+        self._data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
         self._estimator = estimator
-        self._attributes = attributes
-        self._context: Any = None
-        """Of scikit-learn's callbacks."""
 
     @contextmanager
     def fitting(
-        self,
-        n_starts: int,
-        parameters: Callable[[Any], dict[str, Any]],
-        constants: dict[str, Any],
-        log_volume: float = 0.0,
+        self, n_starts: int, fitted: Callable[[Any], Any], log_volume: float
     ) -> Iterator[None]:
         """A fit of `n_starts` starts.
 
-        `parameters` describes what EM iterates, in the units of the data; `constants` are the
-        fitted attributes that are known already. Objectives are those in a frame of volume
-        `log_volume`.
+        `fitted` makes the record of a fit that stops now from the parameters in training, whose
+        objectives are those in a frame of volume `log_volume`.
         """
-        self._parameters = parameters
-        self._constants = constants
-        self._log_volume = log_volume
         self._n_starts = n_starts
+        self._fitted = fitted
+        self._log_volume = log_volume
         new_context = getattr(self._estimator, "_init_callback_context", None)
-        if new_context is not None:
-            self._context = new_context(max_subtasks=n_starts)
+        self._context: Any = None if new_context is None else new_context(max_subtasks=n_starts)
         with self._task(self._context):
             yield
 
     @contextmanager
     def start(self, index: int) -> Iterator[OnSweep]:
-        """A start begins; what is given is to be called after each of its sweeps."""
+        """A start, with the function that is to be called after each of its sweeps."""
         context = self._context
         if context is not None:
             context = context.subcontext(task_name="start", max_subtasks=None)
@@ -135,40 +120,36 @@ class FitMonitor:
     @contextmanager
     def _task(self, context: Any) -> Iterator[None]:
         """A task of scikit-learn's callbacks, which ends unless there is an error."""
-        if context is None:
-            yield
-            return
-        context.call_on_fit_task_begin(**self._task_kwargs)
+        if context is not None:
+            context.call_on_fit_task_begin(**self._data)
         yield
-        context.call_on_fit_task_end(**self._task_kwargs)
+        if context is not None:
+            context.call_on_fit_task_end(**self._data)
 
-    def _sweep(self, index: int, context: Any, fit: Fit[Any]) -> bool:
+    def _sweep(self, start: int, context: Any, fit: Fit[Any]) -> bool:
         estimator = self._estimator
-        objective = fit.objective - self._log_volume
-        stop = False
         if estimator is None:
             return False
-        title = f"{type(estimator).__name__} {index + 1}/{self._n_starts}"
+        objective = fit.objective - self._log_volume
+        title = f"{type(estimator).__name__} {start + 1}/{self._n_starts}"
         print_sweep(estimator.verbose, title, fit.n_sweeps, objective, fit.change)
-        parameters = partial(self._parameters, fit.params)
+        fitted = partial(self._fitted, fit.params)
+        stop = False
         if estimator.callback is not None:
-            info = SweepInfo(index, fit.n_sweeps, objective, fit.change, parameters())
+            parameters = {f"{name}_": value for name, value in attributes(fitted()).items()}
+            info = SweepInfo(start, fit.n_sweeps, objective, fit.change, parameters)
             stop = bool(estimator.callback(info))
         if context is not None:
             task = context.subcontext(task_name="sweep")
-            task.call_on_fit_task_begin(**self._task_kwargs)
-            # made only if a callback asks
-            attributes = lambda: self._attributes({**parameters(), **self._constants})  # noqa: E731
+            task.call_on_fit_task_begin(**self._data)
             stop |= task.call_on_fit_task_end(
-                **self._task_kwargs, reconstruction_attributes=attributes
+                **self._data, reconstruction_attributes=lambda: {"_fitted": fitted()}
             )
-        return bool(stop)
+        return stop
 
 
 def warn_if_unfinished(fit: Fit[Any], max_iter: int, fell: str | None = None) -> None:
-    """Says so if a fit did not end as it should; `fell` is what to say of an objective that fell,
-    if not the usual.
-    """
+    """Warn if a fit did not converge; `fell` replaces the warning of an objective that fell."""
     if fit.outcome is Outcome.INTERRUPTED:
         raise KeyboardInterrupt(fit.sentence(max_iter))
     if fit.outcome not in (Outcome.CONVERGED, Outcome.STOPPED):

@@ -405,7 +405,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
             elif self._auto:
                 chosen = choose_settings(settings, self._auto, data, self.verbose)
                 settings, selection, choice_interrupted = chosen
-            monitor = FitMonitor(self, X, y, sample_weight, self._as_if_stopped)
+            monitor = FitMonitor(self, X, y, sample_weight)
             fitted, run, dropped = fit_shared_kernel(data, settings, monitor)
             if self._warm:
                 fitted = replace(fitted, n_kernels_at_start=self._fitted.n_kernels_at_start)
@@ -480,13 +480,6 @@ class SharedKernelClassifier(  # type: ignore[misc]
         networks = self.__getattr__("discriminative_")
         return [self._model(network, self.classes_, self.columns_) for network in networks]
 
-    def _as_if_stopped(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        """The state of an estimator whose training stops now, for scikit-learn's callbacks."""
-        names = ClassDensities.__dataclass_fields__
-        network = ClassDensities(*(attributes[f"{name}_"] for name in names))
-        record = FittedSharedKernel.of(network, attributes["columns_"], attributes["classes_"])
-        return {"_fitted": record}
-
     def split_by_class(
         self, X: Any, y: Any, sample_weight: Any = None, *, anchor: float = 100.0
     ) -> "SharedKernelClassifier":
@@ -532,7 +525,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
             class_prior=before.network.class_prior,
             start=Start(),
         )
-        monitor = FitMonitor(self, X, y, sample_weight, self._as_if_stopped)
+        monitor = FitMonitor(self, X, y, sample_weight)
         with named_features(data.columns):
             fitted, run, _ = split_by_class(data, settings, before, anchor, monitor)
         model = copy(self)

@@ -254,7 +254,7 @@ class MixtureTraining:
         sharing = self.sharing
         fits = []
         n_starts = 1 if self._given_kernels[1] is not None else self.settings.start.n_init
-        with monitor.fitting(n_starts, **self.described()):
+        with monitor.fitting(n_starts, *self.as_if_stopped()):
             for i in range(n_starts):
                 start = self.first(sharing)
                 with monitor.start(i) as on_sweep:
@@ -622,15 +622,14 @@ class MixtureTraining:
         changed = self.data_kernel.name != self.host_kernel.name
         return as_spherical(kernels) if changed else kernels
 
-    def described(self) -> dict[str, Any]:
-        """The arguments of `FitMonitor.fitting`."""
+    def as_if_stopped(self) -> tuple[Callable[[Params], FittedSharedKernel], float]:
+        """The record of a fit that stops now, and the log volume of the frame."""
 
-        def parameters(params: Params) -> dict[str, Any]:
-            return {f"{name}_": array for name, array in vars(self.in_data_units(params)).items()}
+        def fitted(params: Params) -> FittedSharedKernel:
+            network = self.in_data_units(params)
+            return FittedSharedKernel.of(network, self.data.columns, self.data.classes)
 
-        constants = {"classes_": self.data.classes, "columns_": self.data.columns}
-        log_volume = self.data.log_volume(self.frame)
-        return {"parameters": parameters, "constants": constants, "log_volume": log_volume}
+        return fitted, self.data.log_volume(self.frame)
 
     def other_rows(self, x: np.ndarray, codes: Any = None, weight: Any = None) -> Rows:
         """Rows on the host, given in the units of the data, in the frame."""
@@ -675,7 +674,7 @@ def split_by_class(
     alone = np.asarray(sharing_table(owners, 0.0, len(data.classes)))
     if np.isfinite(anchor):
         penalty = Anchor(anchor, children.params.kernels) if anchor else None
-        with monitor.fitting(1, **training.described()), monitor.start(0) as on_sweep:
+        with monitor.fitting(1, *training.as_if_stopped()), monitor.start(0) as on_sweep:
             fit = training.run(children.params, alone, owners, on_sweep, penalty)
     else:
         _, objective = training._network(alone).sweep(training.rows, children.params)
