@@ -11,7 +11,6 @@ from kernelpool import SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
 from kernelpool.kernels import ProductKernels, family_for
 from kernelpool.mixtures.network import Params, SharedKernel
-from kernelpool.penalties import Anchor
 from kernelpool.rows import as_rows
 
 FAMILIES = ("spherical", "diag", "full", "tied")
@@ -220,20 +219,6 @@ def test_gradients_of_words_and_numbers_are_differences():
         np.testing.assert_allclose(slope[i], (ends[0] - ends[1]) / 2e-5, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_an_anchor_holds_words_too(family):
-    """Its objective is minus the divergence, by sums over all words."""
-    table, y = some_table()
-    kernel, params, _ = coded(table, y, covariance_type=family)
-    anchor = Anchor(7.0, params.kernels)
-    assert anchor.objective(kernel, params.kernels) == pytest.approx(0)
-    other = kernel.tempered(params.kernels, 0.5)
-    words_moved = ProductKernels(params.kernels.mean, params.kernels.covariance, other.probability)
-    p = params.kernels.probability
-    q = other.probability
-    assert anchor.objective(kernel, words_moved) == pytest.approx(-7.0 * np.sum(p * np.log(p / q)))
-
-
 def test_the_overlap_of_words_is_the_distance_of_their_tables():
     """One kernel and words alone: the Bhattacharyya distances of the tables of the classes,
     weighted by the classes.
@@ -280,18 +265,6 @@ def test_where_words_are_not_taken_one_sentence_says_so():
         match=r"categorical_features=\[1\] needs rows in NumPy or a table; encode the categories",
     ):
         SharedKernelClassifier(categorical_features=[1]).fit(torch.zeros((50, 2)), y)
-
-
-def test_codes_of_rare_categories_are_not_wild():
-    """150 of them, 1.5 % of the rows: as numbers, their codes would lie far from the others."""
-    rng = np.random.default_rng(0)
-    rare = np.repeat([f"rare {i:03}" for i in range(150)], 5)
-    category = np.append(rng.choice(["a", "b"], 50_000), rare)
-    y = np.append(rng.integers(0, 2, 50_000), np.repeat(np.arange(150) % 2, 5))
-    X = pd.DataFrame({"category": category, "x": rng.normal(size=len(y))})
-    model = SharedKernelClassifier([1, 1], training="em", random_state=0).fit(X, y)
-    asked = pd.DataFrame({"category": np.unique(rare), "x": 0.0})
-    np.testing.assert_array_equal(model.predict(asked), np.arange(150) % 2)
 
 
 def test_many_levels_take_no_array_of_rows_by_levels():

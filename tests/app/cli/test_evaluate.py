@@ -132,15 +132,6 @@ def test_check_finds_what_changed(run, model, new):
     assert "has no counts of the rows of its fit" in run("check", "bare.st", new, code=4).text
 
 
-def test_check_estimates_class_frequencies(run, model):
-    rows = colors(600, 5, 1.5)
-    few = [row for row in rows if row[2] != "red"] + [row for row in rows if row[2] == "red"][:5]
-    found = run("check", model, write_csv("few.csv", NAMES, few), "--json").json
-    red = next(r for r in found["class_frequencies"]["classes"] if r["label"] == "red")
-    assert red["low"] <= 5 / len(few) + 0.02
-    assert red["share"] < 0.1 < red["trained"]
-
-
 def test_export_writes_a_graph_and_names_its_outputs(run, model):
     pytest.importorskip("onnx", reason="ONNX needs onnx")
     found = run("export", model, "--json", "-o", "m.onnx").json

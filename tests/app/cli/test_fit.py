@@ -55,19 +55,6 @@ def test_equal_rows_are_held_out_together(run):
     assert np.isin(kept.round(6), np.round(held, 6)).all()
 
 
-def test_output_for_people_and_the_header(run, data):
-    ran = run(*FIT, *QUICK)
-    assert "d.csv: 300 rows, 2 features; 'color': blue 100, green 100, red 100" in ran.err
-    assert re.search(r"Error: [\d.]+ % \(95 % interval .* of 60 rows\); 66.7 % by always", ran.text)
-    for line in ("AUC: 0.", "Log-loss: 0.", "Calibration: prob", "Measured on: held-out rows"):
-        assert line in ran.text
-    assert "Model: d.safetensors Next: kernelpool predict d.safetensors NEW_ROWS" in ran.text
-    header = read_header("d.safetensors")
-    assert header["summary"]["target"] == "color"
-    np.testing.assert_allclose(header["summary"]["class_shares"], np.ones(3) / 3)
-    assert run(*FIT, *QUICK, "-q", "-f").err == ""
-
-
 def test_settings(run, data):
     run(*FIT, *QUICK, "--set", "max_iter=7", "--set", "covariance_type=diag", "--set", "tol=1e-3")
     model = kernelpool.load("d.safetensors")

@@ -212,20 +212,6 @@ def test_other_class_frequencies(run, blurred):
     assert "pink" in run("predict", path, new, "--class-prior", "pink=0.5", code=2).text
 
 
-@pytest.mark.parametrize(
-    ("names", "typed"), [(("True", "False"), ("true", "false")), (("1.0", "2.0"), ("1", "2"))]
-)
-def test_classes_may_be_typed_as_files_have_them(run, names, typed):
-    rows = [[a, b, names[c == "red"]] for a, b, c in colors()]
-    data = write_csv("d.csv", NAMES, rows)
-    run("fit", data, "-t", "color", *QUICK)
-    one, other = (
-        run("predict", "d.safetensors", data, "--class-prior", f"{a}=0.9,{b}=0.1").out
-        for a, b in (names, typed)
-    )
-    assert one == other
-
-
 def test_unknown_categories_are_counted(run):
     rows = [[a, "xy"[i % 2], c] for i, (a, _, c) in enumerate(colors())]
     write_csv("w.csv", NAMES, rows)

@@ -125,37 +125,3 @@ def test_full_or_closed_streams_end_cleanly(fitted, tmp_path, words, code):
     assert ran.returncode == code, ran.stderr
     if "head" in words:
         assert ran.stdout.startswith("label,")
-
-
-BARE = """
-import sys
-class Bare:
-    def find_spec(self, name, path=None, target=None):
-        absent = "typer rich pyarrow safetensors jinja2 pandas matplotlib onnx".split()
-        if name.partition(".")[0] in absent:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Bare())
-import importlib.util
-import kernelpool.__main__ as entry
-def find_spec(name):
-    try:
-        return importlib.util.find_spec(name)
-    except ModuleNotFoundError:
-        return None
-entry.find_spec = find_spec
-from kernelpool.app.cli import demo
-make = demo.make_clouds
-demo.make_clouds = lambda n, random_state: make(300, random_state=random_state)
-sys.exit(entry.main(["demo", "-o", "here"]))
-"""
-
-
-@pytest.mark.slow
-def test_the_demo_runs_from_a_bare_installation(tmp_path):
-    ran = subprocess.run(
-        [sys.executable, "-c", BARE], capture_output=True, timeout=120, cwd=tmp_path, text=True
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert "boosted trees" in ran.stdout
-    assert "here/clouds.safetensors" in ran.stdout
-    assert "pip install '.[report]'" in ran.stdout

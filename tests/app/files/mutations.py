@@ -157,13 +157,6 @@ def edited_header(file, rng):
     return file.sealed(header)
 
 
-def deep_header(file, rng):
-    nest = []
-    for _ in range(rng.integers(50, 900)):
-        nest = pick(rng, [[nest], {"tuple": nest}, {"model": nest}])
-    return file.sealed(file.header | {pick(rng, ["summary", "model"]): nest})
-
-
 def edited_metadata(file, rng):
     texts = ["", "0", "2", "1" * 400, "kernelpool ", "null", "[]", "{}", '{"a":1,"a":2}', "NaN"]
     return file.sealed(**{pick(rng, ["format", "format_version", "header"]): pick(rng, texts)})
@@ -187,30 +180,6 @@ def edited_numbers(file, rng):
     return file.sealed(arrays=arrays)
 
 
-def reshaped_arrays(file, rng):
-    arrays = dict(file.arrays)
-    name = pick(rng, arrays)
-    other = pick(rng, arrays)
-    array = np.atleast_1d(arrays[name])
-    kind = pick(rng, ["float32", "float64", "int64", "uint32", "bool", "float16"])
-    with np.errstate(all="ignore"):
-        arrays[name] = pick(
-            rng,
-            [
-                array.T.copy(),
-                array[: len(array) // 2],
-                array[None],
-                array.astype(kind),
-                np.concatenate([array, array]),
-                array[:0],
-                arrays[other],
-            ],
-        )
-    if rng.uniform() < 0.2:
-        arrays[f"{name}/more"] = arrays.pop(name)
-    return file.sealed(arrays=arrays)
-
-
 MUTATIONS = [
     flipped_bits,
     cut_or_extended,
@@ -219,9 +188,7 @@ MUTATIONS = [
     edited_header,
     edited_header,
     edited_header,
-    deep_header,
     edited_metadata,
     edited_numbers,
     edited_numbers,
-    reshaped_arrays,
 ]

@@ -2,13 +2,11 @@
 and how it comes to be on the disk.
 """
 
-import ast
 import hashlib
 import json
 import os
 import pickle
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +16,7 @@ from zoo import example, rows, text_table
 
 import kernelpool
 from kernelpool import SharedKernelClassifier
-from kernelpool.app.files import FORMAT_VERSION, codec, read_header
+from kernelpool.app.files import FORMAT_VERSION, read_header
 from kernelpool.errors import KernelpoolError, ModelFileError
 
 from .mutations import File
@@ -174,24 +172,20 @@ CHANGES = {
         parameter(estimator={"model": "Pipeline", "parameters": {"memory": "/"}, "fitted": None}),
         "memory must be None",
     ),
-    "an unknown value": (parameter(tol={"eval": "1"}), "a value that is not known, {'eval': '1'}"),
     "a random state beyond its end": (
         parameter(random_state={"random_state": {"dict": [["state", {"dict": [["pos", 625]]}]]}}),
         "a state of MT19937",
     ),
     "a method": (lambda h, m, a: m["fitted"].update(fit_=1, fit=1), "an attribute 'fit'"),
-    "an array too many": (lambda h, m, a: a.update(x=np.ones(3)), "'x' that the model does not"),
     "an array too few": (
         lambda h, m, a: a.pop("_fitted/network/means"),
         "an array '_fitted/network/means'",
     ),
     "other classes": (lambda h, m, a: h.update(classes=["x"]), r"The header says classes is \['x'"),
-    "other features": (lambda h, m, a: h.update(n_features=4), "The header says n_features is 4"),
     "a header with more": (
         lambda h, m, a: h.update(extra=1),
         "The header must be a JSON object of",
     ),
-    "a list": (lambda h, m, a: h.update(summary=[1]), r"The header's summary is \[1\]"),
     "NaN": (lambda h, m, a: put(a["_fitted/network/means"], np.nan), "holds NaN"),
     "a square that overflows": (  # sqrt(1.8e308) / 1e4 = 1.3e150
         lambda h, m, a: put(a["_fitted/network/means"], 1e151),
@@ -218,17 +212,6 @@ def test_a_model_whose_probabilities_do_not_sum_to_one_is_refused(path, monkeypa
     monkeypatch.setattr(SharedKernelClassifier, "predict_proba", wrong)
     with pytest.raises(ModelFileError, match=r"probabilities .* do not sum to one"):
         kernelpool.load(path)
-
-
-def test_nothing_of_a_file_is_run():
-    """No pickle, no eval, no import by name: the sources call none of them."""
-    called = {
-        ast.unparse(node.func).rsplit(".", 1)[-1]
-        for source in Path(codec.__file__).parent.glob("*.py")
-        for node in ast.walk(ast.parse(source.read_text()))
-        if isinstance(node, ast.Call)
-    }
-    assert not called & {"eval", "exec", "compile", "import_module", "__import__", "loads_pickle"}
 
 
 # -- on the disk -----------------------------------------------------------------------------------

@@ -4,11 +4,9 @@ without this library.
 
 import copy
 import json
-import subprocess
 import sys
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -180,33 +178,6 @@ def test_a_row_nearer_to_a_kernel_than_any_before_stays_finite():
     x = rows()[0][:60].astype(np.float32)
     assert (np.log(model.activations(x.astype(float))) > 299).any()
     assert_agree(run(kernelpool.to_onnx(model), x), expected(model, x), 1e-5)
-
-
-def test_onnxruntime_alone_is_enough(tmp_path):
-    """In a process that never imports this library; the model is a file."""
-    X, _, _, _ = rows()
-    names = ["shared full", "reject"]
-    np.savez(tmp_path / "rows.npz", near=near_and_far(X), one=X[:1].astype(np.float32))
-    script = Path(__file__).parents[2] / "own_process" / "onnx_alone.py"
-    for name in names:
-        model, _ = example(name)
-        path = tmp_path / f"{name}.onnx"
-        kernelpool.to_onnx(model, path)
-        answers = tmp_path / "answers.npz"
-        subprocess.run(
-            [sys.executable, str(script), str(path), str(tmp_path / "rows.npz"), str(answers)],
-            check=True,
-            cwd=tmp_path,
-        )
-        found = np.load(answers)
-        assert_agree(
-            {key.removeprefix("near/"): found[key] for key in found if key.startswith("near/")},
-            expected(model, near_and_far(X)),
-            1e-5,
-        )
-        assert found["one/label"].shape == (1,)
-        assert found["about"][0] == "kernelpool"
-        assert json.loads(found["about"][1]) == model.classes_.tolist()
 
 
 def test_rows_at_an_offset_of_a_million():
@@ -418,25 +389,10 @@ def test_what_cannot_be_exported_is_said(model, error, message):
 # -- on the disk -----------------------------------------------------------------------------------
 
 
-def test_precision_is_one_of_three():
-    with pytest.raises(
-        KernelpoolError,
-        match=r"precision must be one of \['float32', 'float64', 'mixed'\]; got 'half'",
-    ):
-        kernelpool.to_onnx(example("parzen")[0], precision="half")
-
-
 def test_without_onnx_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(KernelpoolError, match=r"to_onnx needs skl2onnx: pip install '\.\[onnx\]'"):
         kernelpool.to_onnx(example("parzen")[0])
-
-
-def test_importing_the_library_imports_nothing_optional():
-    optional = {"onnxruntime", "skl2onnx", "safetensors", "torch", "typer"}
-    code = f"import sys, kernelpool; print({optional} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
 
 
 def test_every_density_classifier_and_network_is_exported():

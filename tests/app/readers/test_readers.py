@@ -203,19 +203,6 @@ def test_what_the_csv_module_writes_is_read_back(tmp_path_factory, written):
     assert [list(row.values()) for row in found] == clean
 
 
-@given(st.lists(st.floats(allow_nan=True, allow_infinity=False), min_size=2, max_size=40))
-@settings(max_examples=40, deadline=None)
-def test_numbers_that_pandas_writes_are_read_to_the_last_bit(tmp_path_factory, numbers):
-    pandas = pytest.importorskip("pandas")
-    path = tmp_path_factory.mktemp("csv") / "d.csv"
-    numbers = [0.5, *numbers]
-    frame = pandas.DataFrame({"x": numbers, "y": [i % 2 for i in range(len(numbers))]})
-    frame.to_csv(path, index=False)
-    rows = read(path, "y", kinds={"x": NUMBER})
-    np.testing.assert_array_equal(rows.table.column("x").to_numpy(), numbers)
-    assert rows.y.dtype.kind == "i"
-
-
 def test_small_blocks_change_nothing_but_the_batches(d, monkeypatch):
     quoted = [[a, b, f"{c}\n,second line"] for a, b, c in ROWS]
     with open(d, "w", newline="") as file:

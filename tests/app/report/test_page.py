@@ -20,7 +20,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelpool import (
-    ConformalClassifier,
     PooledClassifier,
     RejectClassifier,
     SharedKernelClassifier,
@@ -109,21 +108,6 @@ def test_a_rejecting_classifier_is_evaluated_by_what_it_accepts(report, rejectin
     assert page.explorer["threshold"] == 0.3
 
 
-def test_sets_of_a_conformal_classifier_are_counted(report, clouds):
-    X, y, X_test, y_test = clouds
-    inner = SharedKernelClassifier.prbf(2, random_state=0, tol=0.02)
-    model = ConformalClassifier(inner).fit(X, y)
-    page = report(model, X, y, X_test, y_test)
-    sets = model.predict_set(X_test)
-    inside = sets[np.arange(200), (y_test == "yes").astype(int)]
-    said = re.search(r"(\S+\s%) of 200 rows have their class in the set", page.text)
-    assert one_percent(said[1]) == pytest.approx(inside.mean(), abs=6e-4)
-    rows = page.table("classes in the set", "rows")
-    assert [int(row[1][0]) for row in rows] == np.unique(sets.sum(axis=1), return_counts=True)[
-        1
-    ].tolist()
-
-
 def test_rows_without_a_class_and_classes_that_the_model_does_not_know(report, fitted, clouds):
     X, y, X_test, y_test = clouds
     odd = y_test.astype(object)
@@ -185,18 +169,6 @@ def test_kernels_have_their_share_classes_and_means(page, fitted, clouds):
         assert float(row[1][1]) == pytest.approx(joint[j].sum())
         assert row[2][1] == fitted.classes_[joint[j].argmax()]
         assert [float(cell[1]) for cell in row[3:5]] == pytest.approx(fitted.means_[j])
-
-
-def test_kernels_of_categories_are_shown_by_name(customers_page, customers):
-    table = customers[0].probabilities_  # basic, premium, another; east, north, south, another
-    for row in customers_page.table("kernel-table"):
-        for cell, names, start in (
-            (row[4], ["basic", "premium"], 0),
-            (row[6], ["east", "north", "south"], 3),
-        ):
-            shares = table[int(row[0][0]), start : start + len(names)]
-            best = names[shares.argmax()]
-            assert cell == [f"{best} {percent(shares.max(), 0)}", best]
 
 
 # -- outliers --------------------------------------------------------------------------------------
