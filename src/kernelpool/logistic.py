@@ -12,6 +12,7 @@ spherical, and L-BFGS needs about twenty steps for a ridge.
 """
 
 import numpy as np
+from scipy.special import log_softmax
 
 from .lbfgs import maximize
 
@@ -60,13 +61,10 @@ class RidgePath:
             point = flat.reshape(-1, n_classes)
             weight = point[:-1] / unit
             scores = self.component @ weight + point[-1]
-            largest = scores.max(axis=1)
-            likelihood = np.exp(scores - largest[:, None])
-            total = likelihood.sum(axis=1)
-            log_total = np.log(total) + largest
-            fit = (self.target * scores).sum() - self.share @ log_total
-            value = fit - 0.5 * strength * (weight * weight).sum()
-            residual = self.target - likelihood * (self.share / total)[:, None]
+            log_proba = log_softmax(scores, axis=1)
+            penalty = 0.5 * strength * (weight * weight).sum()
+            value = (self.target * log_proba).sum() - penalty
+            residual = self.target - np.exp(log_proba) * self.share[:, None]
             slope = (self.component.T @ residual - strength * weight) / unit
             return np.vstack([slope, residual.sum(axis=0)]).ravel(), float(value)
 

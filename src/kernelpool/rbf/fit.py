@@ -5,8 +5,9 @@ on held-out rows rises; then comes the next width, in units of the median square
 to its second-nearest center. For each width the activations are rotated once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 from scipy.special import log_softmax
@@ -24,8 +25,8 @@ from .network import RBFNetwork, distances_along
 WIDTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
 """Variances of the kernels that are tried, in the unit of their layer."""
 
-DEFAULT_WIDTH = 2
-"""Position in `WIDTHS` where there are too few rows to choose."""
+DEFAULT_WIDTH = 10.0
+"""One of `WIDTHS`, where there are too few rows to choose."""
 
 STRONGEST_RIDGE = 20.0
 """Half of it times the squared weights is subtracted from the log-likelihood of all rows."""
@@ -50,8 +51,8 @@ WORSE = 1.02
 UNIT_ROWS = 2000
 """Rows, about, whose distances to centers define the unit of the variances."""
 
-Losses = dict[tuple[int, int], float]
-"""Held-out log-loss per row at each setting: positions among the widths and the ridges."""
+Losses = dict[tuple[float, float], float]
+"""Held-out log-loss per row at each setting: width, one of `WIDTHS` or the given one, and ridge."""
 
 
 @dataclass(frozen=True)
@@ -78,18 +79,17 @@ def fit_rbf(
 ) -> RBFNetwork:
     """Choose width and ridge on held-out rows, and train on all rows.
 
-    With `validation` rows these are held out and all rows of `data` train; `on_setting` is called after
-    every setting with the number of settings so far and the loss. Only the first `n_numbers`
+    With `validation` rows these are held out and all rows of `data` train; `on_setting` is called
+    after every setting with the number of settings so far and the loss. Only the first `n_numbers`
     features are scaled: the others are indicators.
     """
-    # sorted and without copies: the order of the rows does not matter, to the last bit
+    # sorted and without copies: the order of the rows does not matter
     (x, codes, weight), _ = merge_duplicates(labeled(data.rows))
     d = x.shape[1]
     n_classes = len(data.classes)
-    location, variance = mean_and_variance(x, weight)
-    location[n_numbers:] = 0.0
+    location = np.append(data.scale.mean[:n_numbers], np.zeros(d - n_numbers))
     scale = np.ones(d)
-    scale[:n_numbers] = feature_scale(variance[:n_numbers], settings.standardize)
+    scale[:n_numbers] = feature_scale(data.scale.variance[:n_numbers], settings.standardize)
     matrix = np.eye(d)
     if settings.metric is not None:
         z = (x - location) / scale
@@ -102,25 +102,26 @@ def fit_rbf(
 
     train = mapped(x), codes, weight
     search = _Search(settings, n_classes, float(weight.mean()), on_setting)
+    log_proba = None
     # the products are small: a second thread of BLAS costs more than it gains
     with one_blas_thread():
         layer = hidden_layer(train, settings)
+        variances = search.variances(layer)
         if validation is None:
             losses = search.losses_by_folds(train)
-            readout = search.trained(layer, train, search.best(losses))
-            log_proba = None
+            best = min(losses, key=losses.__getitem__)
+            readouts = search.readouts(layer, train, variances[best[0]])
+            readout = next(readout for ridge, readout in readouts if ridge == best[1])
         else:
             held_out = mapped(validation[0]), *validation[1:]
-            keys = row_keys(held_out[0], held_out[2], settings.seed)
-            selection = Selection(*held_out[1:], keys)
+            selection = Selection(*held_out[1:], row_keys(held_out[0], held_out[2], settings.seed))
             losses, readout = search.losses_on(held_out, layer, train, selection)
+            best = min(losses, key=losses.__getitem__)
             log_proba = selection.log_proba
-    best = search.best(losses)
-    widths = np.sqrt(search.variances(layer))
     n_kernels = len(layer.center)
     readout[n_kernels:-1] = matrix.T @ readout[n_kernels:-1] * d**-0.5
     readout = readout - readout.mean(axis=1, keepdims=True)
-    tried = [[widths[i], search.ridges[r], loss] for (i, r), loss in losses.items()]
+    tried = [(sqrt(variances[width]), ridge, loss) for (width, ridge), loss in losses.items()]
     return RBFNetwork(
         location=location,
         scale=scale,
@@ -128,11 +129,11 @@ def fit_rbf(
         means=np.linalg.solve(matrix, layer.center.T).T * scale + location,
         mixing=layer.mixing,
         kernel_features=layer.features,
-        width=float(widths[best[0]]),
+        width=sqrt(variances[best[0]]),
         readout=readout[:, 1:] - readout[:, :1] if n_classes == 2 else readout,
-        ridge=search.ridges[best[1]],
-        loss=losses.get(best, np.nan),
-        losses=np.reshape(tried, (-1, 3)),
+        ridge=best[1],
+        loss=losses[best],
+        losses=np.array(tried),
         validation_log_proba=log_proba,
     )
 
@@ -156,118 +157,107 @@ class HiddenLayer:
 
 
 def hidden_layer(train: Labeled, settings: RBFSettings) -> HiddenLayer:
-    """Kernels at k-means centers or random rows, or kernels of few features."""
+    """Kernels at k-means centers or random rows; or at random rows, of one to `max_features`
+    features each.
+    """
     x, _, weight = train
+    share = weight / weight.sum()
     if settings.max_features is not None:
-        return _layer_of_few_features(x, weight, settings, settings.max_features)
-    center = _centers(x, weight, settings)
-    squared = distances_along(x, center)
-    second = min(1, len(center) - 1)
-    near = np.partition(squared[:: -(-len(x) // UNIT_ROWS)], second, axis=1)[:, second]
-    mass = np.bincount(squared.argmin(axis=1), weight, minlength=len(center))
-    unit = max(float(np.median(near)), 1e-12)
-    return HiddenLayer(center, None, squared, unit, mass / mass.sum())
+        center, features = _few_features(x, settings, settings.max_features)
+        squared = distances_along(x, center, features)
+        unit = FEW_FEATURES_UNIT * (share @ (x - share @ x) ** 2).mean()
+        mixing = np.full(len(center), 1 / len(center))
+    else:
+        center, features = _centers(x, weight, settings), None
+        squared = distances_along(x, center)
+        second = min(1, len(center) - 1)
+        near = np.partition(squared[:: -(-len(x) // UNIT_ROWS)], second, axis=1)[:, second]
+        unit = np.median(near)
+        mass = np.bincount(squared.argmin(axis=1), weight, minlength=len(center))
+        mixing = mass / mass.sum()
+    return HiddenLayer(center, features, squared, max(float(unit), 1e-12), mixing)
 
 
-def _layer_of_few_features(
-    x: np.ndarray, weight: np.ndarray, settings: RBFSettings, max_features: int
-) -> HiddenLayer:
-    """Kernels at rows, each of one to `max_features` features."""
+def _few_features(
+    x: np.ndarray, settings: RBFSettings, max_features: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Centers and features of the kernels, (M, d) each."""
     rng = np.random.default_rng(settings.seed)
     d = x.shape[1]
     n_kernels = min(settings.n_kernels, max(len(x), 4 * d))
     distinct = np.unique(x, axis=0)
     center = distinct[rng.integers(len(distinct), size=n_kernels)]
     size = rng.integers(1, min(max_features, d) + 1, size=n_kernels)
-    features = rng.random((n_kernels, d)).argsort(axis=1).argsort(axis=1) < size[:, None]
-    share = weight / weight.sum()
-    variance = float((share @ (x - share @ x) ** 2).mean())
-    squared = distances_along(x, center, features)
-    unit = max(FEW_FEATURES_UNIT * variance, 1e-12)
-    return HiddenLayer(center, features, squared, unit, np.full(n_kernels, 1 / n_kernels))
+    return center, rng.random((n_kernels, d)).argsort(axis=1).argsort(axis=1) < size[:, None]
 
 
 def _centers(x: np.ndarray, weight: np.ndarray, settings: RBFSettings) -> np.ndarray:
+    seed = settings.seed
     n_kernels = min(settings.n_kernels, max(2, len(x) // 2))
     distinct = np.unique(x, axis=0)
     if len(distinct) <= n_kernels:
         return distinct
     if settings.init == "random":
-        rng = np.random.default_rng(settings.seed)
-        return np.asarray(rng.permutation(distinct)[:n_kernels])
-    means = KMeans(n_kernels, init="random", n_init=1, max_iter=10, random_state=settings.seed)
+        return np.asarray(np.random.default_rng(seed).permutation(distinct)[:n_kernels])
+    means = KMeans(n_kernels, init="random", n_init=1, max_iter=10, random_state=seed)
     return np.asarray(means.fit(x, sample_weight=weight).cluster_centers_)
 
 
 # -- widths and ridges -----------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class _Search:
     """Held-out losses of widths and ridges, from the strongest ridge of a width to the weakest."""
 
-    def __init__(
-        self,
-        settings: RBFSettings,
-        n_classes: int,
-        mean_weight: float,
-        on_setting: Callable[[int, float], None] | None,
-    ) -> None:
-        decades = round(np.log10(mean_weight))
+    settings: RBFSettings
+    n_classes: int
+    mean_weight: float
+    on_setting: Callable[[int, float], None] | None
+
+    @property
+    def ridges(self) -> list[float]:
+        """Those that are tried; of a given one, also those that lead to it."""
+        decades = round(np.log10(self.mean_weight))
         powers = range(max(decades, 0), min(decades, 0) - N_RIDGES, -1)
         ridges = [STRONGEST_RIDGE * 10.0**i for i in powers]
-        self.settings = settings
-        self.n_classes = n_classes
-        self.on_setting = on_setting
-        self.ridges = ridges
-        self.n_leading = 0
-        """Ridges that lead to a given one and are not tried."""
-        width, ridge = settings.width, settings.ridge
-        if ridge is not None:
-            self.ridges = [*(r for r in ridges if r > ridge), ridge]
-            self.n_leading = len(self.ridges) - 1
-        self.default = (
-            DEFAULT_WIDTH if width is None else 0,
-            1 - min(decades, 0) if ridge is None else self.n_leading,
-        )
+        given = self.settings.ridge
+        return ridges if given is None else [*(r for r in ridges if r > given), given]
 
-    def best(self, losses: Losses) -> tuple[int, int]:
-        """The setting with the lowest loss."""
-        return min(losses, key=losses.__getitem__) if losses else self.default
-
-    def variances(self, layer: HiddenLayer) -> list[float]:
-        """Of the kernels, in the units of the layer or given."""
+    def variances(self, layer: HiddenLayer) -> dict[float, float]:
+        """Of the kernels, by the width that is tried: in the unit of the layer, or given."""
         width = self.settings.width
-        return [w * layer.unit for w in WIDTHS] if width is None else [width**2]
+        return {w: w * layer.unit for w in WIDTHS} if width is None else {width: width**2}
 
-    def path(self, layer: HiddenLayer, train: Labeled, variance: float) -> RidgePath:
-        """The readouts of one width."""
+    def readouts(
+        self, layer: HiddenLayer, train: Labeled, variance: float
+    ) -> Iterator[tuple[float, np.ndarray]]:
+        """Ridges from strong to weak, and the readouts, (M + d + 1, K)."""
         x, codes, weight = train
-        return RidgePath(_inputs(layer.squared, variance, x), codes, weight, self.n_classes)
-
-    def trained(self, layer: HiddenLayer, train: Labeled, setting: tuple[int, int]) -> np.ndarray:
-        """The readout at one setting, (M + d + 1, K)."""
-        path = self.path(layer, train, self.variances(layer)[setting[0]])
-        return [path.solve(ridge) for ridge in self.ridges[: setting[1] + 1]][-1]
+        path = RidgePath(_inputs(layer.squared, variance, x), codes, weight, self.n_classes)
+        for ridge in self.ridges:
+            readout = path.solve(ridge)
+            if self.settings.ridge in (None, ridge):
+                yield ridge, readout
 
     def losses_on(
         self, held_out: Labeled, layer: HiddenLayer, train: Labeled, selection: Selection
     ) -> tuple[Losses, np.ndarray]:
         """Losses of widths and ridges, until they rise; and the best readout."""
         losses: Losses = {}
-        readouts = {}
+        best = np.empty(0)
+        least = np.inf
         squared = distances_along(held_out[0], layer.center, layer.features)
-        for i, variance in enumerate(self.variances(layer)):
-            path = self.path(layer, train, variance)
+        for width, variance in self.variances(layer).items():
             inputs = _inputs(squared, variance, held_out[0])
-            before = min(losses.values(), default=np.inf)
+            before = least
             lowest = np.inf
-            for r, ridge in enumerate(self.ridges):
-                readout = path.solve(ridge)
-                if r < self.n_leading:
-                    continue
+            for ridge, readout in self.readouts(layer, train, variance):
                 loss = selection.add(log_softmax(inputs @ readout[:-1] + readout[-1], axis=1))
-                losses[i, r] = loss
-                readouts[i, r] = readout
+                losses[width, ridge] = loss
+                if loss < least:
+                    best = readout
+                    least = loss
                 if self.on_setting is not None:
                     self.on_setting(len(losses), loss)
                 if loss > WORSE * lowest:
@@ -275,7 +265,7 @@ class _Search:
                 lowest = min(lowest, loss)
             if lowest > WORSE * before:
                 break
-        return losses, readouts[self.best(losses)]
+        return losses, best
 
     def losses_by_folds(self, train: Labeled) -> Losses:
         """Mean losses over the folds of the settings that all of them tried."""
@@ -289,8 +279,11 @@ class _Search:
 
         only = None if len(fold) < FEW_ROWS or (fold < 0).all() else [0]
         losses_of, _ = cross_fit(search, train, fold, only=only)
-        tried = set(losses_of[0]).intersection(*losses_of) if losses_of else ()
-        return {at: float(np.mean([losses[at] for losses in losses_of])) for at in sorted(tried)}
+        if not losses_of:
+            width, ridge = self.settings.width, self.settings.ridge
+            return {(width or DEFAULT_WIDTH, self.ridges[1] if ridge is None else ridge): np.nan}
+        tried = [at for at in losses_of[0] if all(at in losses for losses in losses_of)]
+        return {at: float(np.mean([losses[at] for losses in losses_of])) for at in tried}
 
 
 def _inputs(squared: np.ndarray, variance: float, x: np.ndarray) -> np.ndarray:
