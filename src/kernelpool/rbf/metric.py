@@ -37,9 +37,8 @@ METRIC_STEPS = 25
 METRIC_RIDGE = 1e-3
 """The ridge of a learned metric."""
 
-NEAREST = 3
+UNIT_NEIGHBOR = 3
 """The distance to the neighbor of this rank is about one."""
-
 
 EPSILON = 1e-4
 """Added to every p_i: a row that no other row of its class is near loses at most log(1e4)."""
@@ -75,7 +74,7 @@ def learned_metric(
     chosen = np.sort(rng.permutation(len(z))[:METRIC_ROWS])
     z = z[chosen]
     d = z.shape[1]
-    rank = min(NEAREST, len(z) - 1)
+    rank = min(UNIT_NEIGHBOR, len(z) - 1)
     near = np.median(np.sort(squared_distances(z[:200], z, exact=True), axis=1)[:, rank])
     z = z / (np.sqrt(near) if near > 0 else 1.0)
     # exponentials of all pairs are the cost, and half as wide they take a third of it
