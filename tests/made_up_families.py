@@ -45,17 +45,11 @@ class Unit(Kernel):
             kernels.center,
             -0.5 * xp.sum(kernels.center**2, axis=1) - 0.5 * d * math.log(2 * math.pi),
             (),
+            0 * kernels.center,
         )
 
     def common(self, natural_params, x):
         return -0.5 * namespace(x).sum(x * x, axis=1)
-
-    def log_density(self, natural_params, x):
-        return (
-            natural_params.weight @ x.T
-            + natural_params.offset[:, None]
-            + self.common(natural_params, x)
-        )
 
     def log_peak(self, kernels):
         return 0 * kernels.center[:, 0] - 0.5 * kernels.center.shape[1] * math.log(2 * math.pi)
@@ -65,9 +59,6 @@ class Unit(Kernel):
 
     def moments(self, mass, sums, natural_params, x, responsibility):
         return CenterSums(mass, sums.T)
-
-    def moment_origin(self, natural_params):
-        return 0 * natural_params.weight
 
     def with_pseudocounts(self, moments, moment_origin, vanished, kernels, mass):
         xp = namespace(moment_origin)
@@ -107,12 +98,9 @@ class Unit(Kernel):
     def place(self, groups):
         return Centers(namespace(groups[0][0]).concat([centers for centers, _, _ in groups]))
 
-    def marginal(self, kernels, columns):
-        return Unit(), Centers(
-            namespace(kernels.center).take(
-                kernels.center, namespace(kernels.center).asarray(columns), axis=1
-            )
-        )
+    def given(self, kernels, known, rest, x):
+        xp = namespace(kernels.center)
+        return Unit(), Centers(xp.take(kernels.center, xp.asarray(rest), axis=1))
 
     def sample(self, kernels, j, n, rng):
         return kernels.center[j, :] + match_array(

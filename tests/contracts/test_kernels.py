@@ -48,7 +48,7 @@ def moments_of(kernel, kernels, x, share):
     sums = kernel.sums(kernel.features(x), x, share)
     return kernel.moments(
         share.sum(axis=1)[:, None], sums, natural_params, x, share
-    ), kernel.moment_origin(natural_params)
+    ), natural_params.moment_origin
 
 
 def some_rows(n=80):

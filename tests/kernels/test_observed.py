@@ -67,7 +67,7 @@ def test_densities_and_moments_are_those_of_the_textbook(family, guard):
     share = rng.normal(size=(M, len(x)))  # signed, as gradients have them
     observed = kernel.observe(natural_params, block)
     found = observed.moments(share.sum(axis=1)[:, None], share)
-    origin = kernel.moment_origin(natural_params)
+    origin = natural_params.moment_origin
     first = np.zeros((M, D))
     second = np.zeros((M, D, D))
     for j in range(M):

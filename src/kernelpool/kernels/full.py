@@ -234,20 +234,25 @@ class Full(Gaussian):
         return self._flat_lower(with_diagonal(slope, xp.linalg.diagonal(slope) * diagonal))
 
     def given(
-        self, kernels: Kernels, known: list[int], rest: list[int], x: Array
+        self, kernels: Kernels, known: list[int], rest: list[int], x: Array | None
     ) -> tuple[Gaussian, Kernels]:
+        """The covariance swept on the known features has slopes and conditional covariances."""
+        family, marginal = super().given(kernels, known, rest, x)
+        if x is None:
+            return family, marginal
         xp = namespace(kernels.mean)
-        mean = kernels.mean
-        family, _ = self.marginal(kernels, rest)
-        covariance = xp.reshape(kernels.covariance, (-1, *kernels.covariance.shape[-2:]))
-        index, at = (xp.asarray(i, dtype=xp.int64, device=device(mean)) for i in (rest, known))
-        across = xp.take(xp.take(covariance, at, axis=1), index, axis=2)  # (M, known, rest)
-        slope = xp.linalg.solve(self.submatrix(covariance, at), across)
-        step = xp.sum(slope * (x - xp.take(mean, at, axis=1))[..., None], axis=1)
-        spread = self.submatrix(covariance, index) - xp.matrix_transpose(slope) @ across
-        spread = 0.5 * (spread + xp.matrix_transpose(spread))
-        shape = self.shape(mean.shape[0], len(rest))
-        return family, Kernels(xp.take(mean, index, axis=1) + step, xp.reshape(spread, shape))
+        d = kernels.mean.shape[1]
+        covariance = xp.reshape(kernels.covariance, (-1, d, d))
+        order, n_known, index, at = (
+            xp.asarray(i, dtype=xp.int64, device=device(covariance))
+            for i in ([[*known, *rest]], [len(known)], rest, known)
+        )
+        swept, _ = sweep(covariance, order, n_known, 1)  # (1, M, d, d)
+        slope = xp.take(xp.take(swept[0, ...], index, axis=1), at, axis=2)  # (M, rest, known)
+        deviation = x - xp.take(kernels.mean, at, axis=1)
+        mean = marginal.mean + (slope @ deviation[..., None])[..., 0]
+        spread = self.submatrix(swept, index)
+        return family, Kernels(mean, xp.reshape(spread, marginal.covariance.shape))
 
     def submatrix(self, covariance: Array, columns: Array) -> Array:
         xp = namespace(covariance)
@@ -365,9 +370,7 @@ class Patterns(Observed):
         if eps_of(block.x) > 1e-10:
             one = xp.eye(d, dtype=xp.float64, device=device(block.x))
             self.covariance = self.covariance * (1 + 4 * eps_of(block.x) * one)
-        guarded = natural_params.guarded
-        self.origin = self.mean - kernel.without(guarded, self.mean)
-        """The points about which moments are taken, (M, d)."""
+        self.origin = as_float64(natural_params.moment_origin)
         known = xp.sum(self.missing.patterns, axis=1)
         self._begin, self._log_size = self.covariance, xp.zeros_like(self.covariance[:, 0, 0])
         self._sign = 1

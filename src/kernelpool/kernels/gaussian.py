@@ -27,7 +27,9 @@ instead, which is slower and exact.
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
 
 from ..arrays import (
     LOG_ZERO,
@@ -71,6 +73,9 @@ class Kernels:
     """In the shape of the family."""
 
 
+K = TypeVar("K", bound=Kernels)
+
+
 @record
 class GaussianNaturalParams(NaturalParams):
     """The same, with what the guarded kernels need."""
@@ -96,6 +101,9 @@ class Moments(KernelSums):
     """(M, S); one for all kernels, (1, S), in the tied family."""
 
 
+S = TypeVar("S", bound=Moments)
+
+
 @record
 class PriorStatistics(Sums):
     """What is added to the moments of M kernels before kernels are estimated from them; zeros add
@@ -119,6 +127,20 @@ class PriorStatistics(Sums):
     """(M, d)."""
     table_counts: Array | float = 0.0
     """Rows of each level of the categorical columns, (M, W)."""
+
+
+def without(guarded: tuple[int, ...], a: Array) -> Array:
+    """`a` (M, ...) with zeros for the guarded kernels."""
+    xp = namespace(a)
+    is_guarded = xp.asarray([j in guarded for j in range(a.shape[0])], device=device(a))
+    return xp.where(xp.reshape(is_guarded, (-1,) + (1,) * (a.ndim - 1)), xp.zeros_like(a), a)
+
+
+def with_mean_of_all(a: Array, chosen: Collection[int]) -> Array:
+    """`a` (M, ...) with the mean over all kernels in place of the `chosen` ones."""
+    xp = namespace(a)
+    mean = xp.mean(a, axis=0)
+    return xp.stack([mean if j in chosen else a[j, ...] for j in range(a.shape[0])])
 
 
 class Gaussian(Kernel):
@@ -260,12 +282,11 @@ class Gaussian(Kernel):
         """Covariance of kernel j."""
         return covariance[j, ...]
 
-    def take(self, kernels: Kernels, index: Array) -> Kernels:
+    def take(self, kernels: K, index: Array) -> K:
         """The kernels at the positions `index`."""
         xp = namespace(index)
-        return Kernels(
-            xp.take(kernels.mean, index, axis=0), xp.take(kernels.covariance, index, axis=0)
-        )
+        mean = xp.take(kernels.mean, index, axis=0)
+        return replace(kernels, mean=mean, covariance=xp.take(kernels.covariance, index, axis=0))
 
     def write_features(self, out: Array, block: Block) -> None:
         d = block.x.shape[1]
@@ -298,37 +319,32 @@ class Gaussian(Kernel):
         # them, and squares of distances to the farthest rows
         bound = 1e3 * max_abs_value(eps)
         narrow = 3e-6 * max_abs_value(eps)
-        kernels = Kernels(clip(kernels.mean, -bound, bound), kernels.covariance)
+        kernels = replace(kernels, mean=clip(kernels.mean, -bound, bound))
         whitening, log_size = self.whitening(kernels.covariance)
         whitening = clip(whitening, -narrow, narrow)
         if self.one_by_one(d):
             offset = -0.5 * (log_size + d * LOG_2_PI)
             every = tuple(range(kernels.mean.shape[0]))
+            zeros = xp.zeros_like(kernels.mean)
             return GaussianNaturalParams(
-                xp.zeros_like(kernels.mean), offset, every, kernels, whitening, log_size
+                zeros, offset, every, kernels.mean, kernels, whitening, log_size
             )
         precision = self.gram(whitening)
         slope = self.apply(precision, kernels.mean)  # (M, d)
         depth = xp.sum(slope * kernels.mean, axis=1)  # (M,)
         guarded = self._guarded(kernels, precision, eps)
         if guarded:  # `correct` replaces these sums, whose terms may be huge: they are left out
-            depth, slope = (self.without(guarded, a) for a in (depth, slope))
+            depth, slope = (without(guarded, a) for a in (depth, slope))
         offset = -0.5 * (depth + log_size + d * LOG_2_PI)
-        return GaussianNaturalParams(
-            self._weight(slope, precision), offset, guarded, kernels, whitening, log_size
-        )
+        weight = self._weight(slope, precision)
+        origin = kernels.mean - without(guarded, kernels.mean)
+        return GaussianNaturalParams(weight, offset, guarded, origin, kernels, whitening, log_size)
 
     def one_by_one(self, d: int) -> bool:
         """Whether every kernel of d features is guarded, wherever it lies, and there are no squares
         among the features.
         """
         return False
-
-    def without(self, guarded: tuple[int, ...], a: Array) -> Array:
-        """`a` (M, ...) with zeros for the guarded kernels."""
-        xp = namespace(a)
-        found = xp.asarray([j in guarded for j in range(a.shape[0])], device=device(a))
-        return xp.where(xp.reshape(found, (-1,) + (1,) * (a.ndim - 1)), xp.zeros_like(a), a)
 
     def _weight(self, slope: Array, precision: Array) -> Array:
         return namespace(slope).concat([slope, -0.5 * self.dual(precision)], axis=1)
@@ -356,18 +372,17 @@ class Gaussian(Kernel):
         """
         return 0.0  # terms of one sign do not cancel
 
-    def log_density(self, natural_params: GaussianNaturalParams, x: Array) -> Array:
-        """log p(x|j), (M, n)."""
-        log_density = natural_params.weight @ self.features(x)
-        log_density += natural_params.offset[:, None]
-        self.correct(log_density, natural_params, x, natural_params.offset)
-        return log_density + self.common(natural_params, x)
-
     def correct(
-        self, log_joint: Array, natural_params: GaussianNaturalParams, x: Array, constant: Array
+        self,
+        log_joint: Array,
+        natural_params: GaussianNaturalParams,
+        x: Array,
+        constant: Array | None,
+        index: Array | None = None,
     ) -> None:
         """(6) from x - mean, of the guarded kernels."""
         for j in natural_params.guarded:
+            assert constant is not None
             more = constant[j, ...] - natural_params.offset[j]
             # the other rows may not use the kernel, and what stands there says so
             rows = None if more.ndim == 0 else rows_above(more, 0.5 * LOG_ZERO)
@@ -406,20 +421,18 @@ class Gaussian(Kernel):
         """Moments of one block; `sums` (P, M) is features @ responsibility'."""
         xp = namespace(sums)
         d = x.shape[1]
-        exact = {
-            j: self.exact_moments(natural_params, j, x, responsibility[j, :])
-            for j in natural_params.guarded
-        }
-        if len(exact) == sums.shape[1]:
-            firsts, seconds = zip(*exact.values(), strict=True)
-            return Moments(mass, xp.stack(firsts), xp.stack(seconds))
-        if exact:  # their columns are replaced
-            sums = xp.asarray(sums, copy=True)
-        first = sums[:d, :].T
-        second = sums[d:, :].T
-        for j, found in exact.items():
-            first[j, :], second[j, :] = found
-        return Moments(mass, first, second)
+        if not natural_params.guarded:
+            return Moments(mass, sums[:d, :].T, sums[d:, :].T)
+        firsts, seconds = zip(
+            *(
+                self.exact_moments(natural_params, j, x, responsibility[j, :])
+                if j in natural_params.guarded
+                else (sums[:d, j], sums[d:, j])
+                for j in range(sums.shape[1])
+            ),
+            strict=True,
+        )
+        return Moments(mass, xp.stack(firsts), self.pool_moments(xp.stack(seconds)))
 
     def exact_moments(
         self, natural_params: GaussianNaturalParams, j: int, x: Array, responsibility: Array
@@ -437,13 +450,6 @@ class Gaussian(Kernel):
     def scatter(self, away: Array, responsibility: Array) -> Array:
         """sum_n r_n square(away_n), (S,), of one kernel."""
         return self.square(away.T) @ responsibility
-
-    def moment_origin(self, natural_params: GaussianNaturalParams) -> Array:
-        """The points about which `moments` were taken: the origin, or a guarded kernel's mean, (M,
-        d).
-        """
-        mean = natural_params.kernels.mean
-        return mean - self.without(natural_params.guarded, mean)
 
     def estimate(
         self, moments: Moments, moment_origin: Array, prior: PriorStatistics | None = None
@@ -491,8 +497,8 @@ class Gaussian(Kernel):
         return self.squares(mass, middle - step) - self.squares(mass, middle)
 
     def with_pseudocounts(
-        self, moments: Moments, moment_origin: Array, vanished: Array, kernels: Kernels, mass: float
-    ) -> Moments:
+        self, moments: S, moment_origin: Array, vanished: Array, kernels: Kernels, mass: float
+    ) -> S:
         """Moments in which the `vanished` kernels (M,) have a trace of `mass` that keeps them as
         they are.
         """
@@ -503,10 +509,12 @@ class Gaussian(Kernel):
         second = moments.second
         if second.shape[0] == still.shape[0]:  # every kernel has its own
             second = xp.where(gone, xp.zeros_like(second), second)
-        return Moments(
-            xp.where(gone, xp.full_like(moments.mass, mass / moments.mass.shape[1]), moments.mass),
-            xp.where(gone, mass * away, moments.first),
-            second + self.pool_moments(xp.where(gone, still, xp.zeros_like(still))),
+        trace = xp.full_like(moments.mass, mass / moments.mass.shape[1])
+        return replace(
+            moments,
+            mass=xp.where(gone, trace, moments.mass),
+            first=xp.where(gone, mass * away, moments.first),
+            second=second + self.pool_moments(xp.where(gone, still, xp.zeros_like(still))),
         )
 
     # -- coordinates -------------------------------------------------------------------------------
@@ -555,11 +563,12 @@ class Gaussian(Kernel):
             self.log_size(kernels.covariance) + d * LOG_2_PI
         )
 
-    def move(self, kernels: Kernels, to: dict[int, Array]) -> Kernels:
+    def move(self, kernels: K, to: dict[int, Array]) -> K:
         mean = namespace(kernels.mean).asarray(kernels.mean, copy=True)
         for j, row in to.items():
             mean[j, :] = row
-        return Kernels(mean, self.reset_covariance(kernels.covariance, list(to)))
+        covariance = self.reset_covariance(kernels.covariance, to)
+        return replace(kernels, mean=mean, covariance=covariance)
 
     def place(self, groups: list[tuple[Array, Array, Array]]) -> Kernels:
         """Each kernel has the width of its group; where a group has none (every row is a center),
@@ -586,46 +595,34 @@ class Gaussian(Kernel):
         second = self.pool_moments(mass[:, None] * xp.stack(flat))
         return Kernels(mean, self.covariances(second, mass, 0.0))
 
-    def tempered(self, kernels: Kernels, beta: float) -> Kernels:
-        return Kernels(kernels.mean, kernels.covariance / beta)
+    def tempered(self, kernels: K, beta: float) -> K:
+        return replace(kernels, covariance=kernels.covariance / beta)
 
-    def shrunk(self, kernels: Kernels, share: Array, strength: float) -> Kernels:
+    def shrunk(self, kernels: K, share: Array, strength: float) -> K:
         xp = namespace(kernels.covariance)
         covariance = kernels.covariance
         if strength == 0:
             return kernels
         common = xp.sum(covariance * xp.reshape(share, (-1, *(1,) * (covariance.ndim - 1))), axis=0)
-        return Kernels(kernels.mean, (1 - strength) * covariance + strength * common)
-
-    def marginal(self, kernels: Kernels, columns: list[int]) -> tuple["Gaussian", Kernels]:
-        """The Gaussians of some features are those rows and columns of mean and covariance."""
-        xp = namespace(kernels.mean)
-        index = xp.asarray(columns, dtype=xp.int64, device=device(kernels.mean))
-        floor = namespace(self.floor).take(self.floor, match_array(index, like=self.floor))
-        mean = xp.take(kernels.mean, index, axis=1)
-        covariance = kernels.covariance
-        return type(self)(floor), Kernels(mean, self.submatrix(covariance, index))
+        return replace(kernels, covariance=(1 - strength) * covariance + strength * common)
 
     def given(
-        self, kernels: Kernels, known: list[int], rest: list[int], x: Array
+        self, kernels: Kernels, known: list[int], rest: list[int], x: Array | None
     ) -> tuple["Gaussian", Kernels]:
-        """The family and the kernels of the `rest` of the features given values x of the `known`
-        ones.
-        """
-        # where features are independent, what is known says nothing of the others
-        return self.marginal(kernels, rest)
+        """Independent features depend on no others: their means and covariances."""
+        xp = namespace(kernels.mean)
+        index = xp.asarray(rest, dtype=xp.int64, device=device(kernels.mean))
+        floor = namespace(self.floor).take(self.floor, match_array(index, like=self.floor))
+        covariance = self.submatrix(kernels.covariance, index)
+        return type(self)(floor), Kernels(xp.take(kernels.mean, index, axis=1), covariance)
 
     def sample(self, kernels: Kernels, j: int, n: int, rng: Any) -> Array:
         noise = match_array(rng.standard_normal((n, kernels.mean.shape[1])), like=kernels.mean)
         return kernels.mean[j, :] + self.deviate(self.of_kernel(kernels.covariance, j), noise)
 
-    def reset_covariance(self, covariance: Array, chosen: list[int]) -> Array:
+    def reset_covariance(self, covariance: Array, chosen: Collection[int]) -> Array:
         """Covariances in which the `chosen` kernels have the mean of all."""
-        xp = namespace(covariance)
-        mean = xp.mean(covariance, axis=0)
-        return xp.stack(
-            [mean if j in chosen else covariance[j, ...] for j in range(covariance.shape[0])]
-        )
+        return with_mean_of_all(covariance, chosen)
 
     def from_arrays(
         self, mean: Array, covariance: Array, probability: Array | None = None
@@ -639,18 +636,18 @@ class Gaussian(Kernel):
         """Mean and covariance with an entry for every column."""
         return kernels.mean, kernels.covariance
 
-    def into(self, kernels: Kernels, frame: Frame) -> Kernels:
+    def into(self, kernels: K, frame: Frame) -> K:
         """Kernels given in the units of the data, in the frame."""
         frame = match_array(frame, like=kernels.mean)
-        return Kernels(
-            (kernels.mean - frame.origin) / frame.unit,
-            self.rescaled(kernels.covariance, 1 / frame.unit),
-        )
+        mean = (kernels.mean - frame.origin) / frame.unit
+        covariance = self.rescaled(kernels.covariance, 1 / frame.unit)
+        return replace(kernels, mean=mean, covariance=covariance)
 
-    def out_of(self, kernels: Kernels, frame: Frame) -> Kernels:
+    def out_of(self, kernels: K, frame: Frame) -> K:
         """Kernels of the frame, in the units of the data."""
         frame = match_array(frame, like=kernels.mean)
-        return Kernels(frame.outside(kernels.mean), self.rescaled(kernels.covariance, frame.unit))
+        covariance = self.rescaled(kernels.covariance, frame.unit)
+        return replace(kernels, mean=frame.outside(kernels.mean), covariance=covariance)
 
     def _raise_to_floor(self, variance: Array, floor: Array) -> Array:
         """Variances (M, ...) at or above `floor`, or the error that names the kernel and feature
@@ -693,7 +690,7 @@ class IndependentFeatures(Observed):
         kernel.write_features(self.phi[:n_features, :], block)
         self.phi[n_features:, :] = 1 - self.observed.T
         # those of guarded kernels are replaced below
-        depth = kernel.without(natural_params.guarded, self.mean**2 / self.variance)
+        depth = without(natural_params.guarded, self.mean**2 / self.variance)
         of_missing = 0.5 * (depth + xp.log(self.variance) + LOG_2_PI)
         self.log_density = (
             xp.concat([natural_params.weight, of_missing], axis=1) @ self.phi

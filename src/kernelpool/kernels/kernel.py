@@ -41,6 +41,8 @@ class NaturalParams:
     """The kernels for which that sum would cancel; `Kernel.correct` computes them in another
     way.
     """
+    moment_origin: Array
+    """The points about which moments are taken, (M, d)."""
 
 
 @record
@@ -87,8 +89,6 @@ class Kernel(ABC):
     name: ClassVar[str]
     equivariant: ClassVar[bool] = True
     """Whether the family is closed under scaling the features one by one."""
-    looks_up: ClassVar[bool] = False
-    """Whether log-densities have a part that `look_up` finds in tables, beside the features."""
 
     # -- the model ---------------------------------------------------------------------------------
 
@@ -118,9 +118,12 @@ class Kernel(ABC):
     def natural_params(self, kernels: Parameters, eps: float) -> NaturalParams:
         """The kernels in natural parameters; `eps` is the spacing of the rows' float type."""
 
-    @abstractmethod
     def log_density(self, natural_params: Natural, x: Array) -> Array:
         """log p(x|j), (M, n)."""
+        log_density = natural_params.weight @ self.features(x)
+        log_density += natural_params.offset[:, None]
+        self.correct(log_density, natural_params, x, natural_params.offset)
+        return log_density + self.common(natural_params, x)
 
     def common(self, natural_params: Natural, x: Array) -> Array | float:
         """The part of log p(x|j) that is the same for every kernel and left out of the features,
@@ -128,16 +131,20 @@ class Kernel(ABC):
         """
         return 0.0
 
-    def correct(self, log_joint: Array, natural_params: Natural, x: Array, constant: Array) -> None:  # noqa: B027
-        """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`,
-        into `log_joint`.
-        """
+    def correct(  # noqa: B027
+        self,
+        log_joint: Array,
+        natural_params: Natural,
+        x: Array,
+        constant: Array | None,
+        index: Array | None = None,
+    ) -> None:
+        """Completes `log_joint`, constants + weight . features(x), (M, n), in place.
 
-    def look_up(self, natural_params: Natural, x: Array, of: Array | None = None) -> Array:
-        """What is added to offset + weight . features(x), (M, n), where the family `looks_up`; of
-        some kernels, (m, n).
+        Guarded kernels get their exact values, with `constant`, (M,) or (M, n), in place of
+        `offset`. What is looked up in tables is added. With `index` (m,) the rows of `log_joint`
+        are those kernels, none of which is guarded.
         """
-        raise NotImplementedError
 
     def observe(self, natural_params: Natural, block: Block) -> Observed:
         """The kernels beside a block whose rows have missing cells."""
@@ -157,7 +164,7 @@ class Kernel(ABC):
         """phi @ responsibility', (..., M); the last rows of `phi` are the features of `x`, whatever
         stands before them.
 
-        Responsibilities may be negative. A family that `looks_up` adds rows for what it counts.
+        Responsibilities may be negative. A family with tables adds rows for what it counts.
         """
 
     @abstractmethod
@@ -165,10 +172,6 @@ class Kernel(ABC):
         self, mass: Array, sums: Array, natural_params: Natural, x: Array, responsibility: Array
     ) -> Any:
         """The `KernelSums` of one block; `sums` (P, M) is features @ responsibility'."""
-
-    @abstractmethod
-    def moment_origin(self, natural_params: Natural) -> Array:
-        """The points about which `moments` were taken, (M, d)."""
 
     @abstractmethod
     def with_pseudocounts(
@@ -247,16 +250,14 @@ class Kernel(ABC):
         return kernels
 
     @abstractmethod
-    def marginal(self, kernels: Parameters, columns: list[int]) -> tuple["Kernel", Parameters]:
-        """The family and the kernels of p(x_columns|j)."""
-
     def given(
-        self, kernels: Parameters, known: list[int], rest: list[int], x: Array
+        self, kernels: Parameters, known: list[int], rest: list[int], x: Array | None
     ) -> tuple["Kernel", Parameters]:
         """The family and the kernels of p(x_rest|x_known, j)."""
-        raise KernelpoolError(
-            f"The kernel family {self.name!r} does not say what some features tell of the others."
-        )
+
+    def marginal(self, kernels: Parameters, columns: list[int]) -> tuple["Kernel", Parameters]:
+        """The family and the kernels of p(x_columns|j)."""
+        return self.given(kernels, [], columns, None)
 
     @abstractmethod
     def sample(self, kernels: Parameters, j: int, n: int, rng: Any) -> Array:

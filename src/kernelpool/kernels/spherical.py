@@ -3,13 +3,10 @@ r"""Spherical Gaussians: one variance a kernel, :math:`\Sigma_j = \sigma_j^2 I` 
 """
 
 from dataclasses import replace
-from typing import TypeVar
 
 from ..arrays import Array, namespace, transpose_into
 from ..rows import Block
-from .gaussian import INVERSE_GAMMA_DOF, Gaussian, Kernels
-
-K = TypeVar("K", bound=Kernels)
+from .gaussian import INVERSE_GAMMA_DOF, Gaussian, K, Kernels
 
 
 class Spherical(Gaussian):

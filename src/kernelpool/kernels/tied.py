@@ -1,8 +1,11 @@
 r"""Gaussians that share one covariance matrix."""
 
+from collections.abc import Collection
+from dataclasses import replace
+
 from ..arrays import Array, feature_sums, namespace
 from .full import Full
-from .gaussian import GaussianNaturalParams, Kernels, Moments
+from .gaussian import GaussianNaturalParams, K, Kernels, Moments
 
 
 class Tied(Full):
@@ -15,10 +18,10 @@ class Tied(Full):
     def of_kernel(self, covariance: Array, j: int) -> Array:
         return covariance
 
-    def take(self, kernels: Kernels, index: Array) -> Kernels:
-        return Kernels(namespace(index).take(kernels.mean, index, axis=0), kernels.covariance)
+    def take(self, kernels: K, index: Array) -> K:
+        return replace(kernels, mean=namespace(index).take(kernels.mean, index, axis=0))
 
-    def shrunk(self, kernels: Kernels, share: Array, strength: float) -> Kernels:
+    def shrunk(self, kernels: K, share: Array, strength: float) -> K:
         return kernels  # they have all in common
 
     def one_by_one(self, d: int) -> bool:
@@ -54,22 +57,16 @@ class Tied(Full):
         x: Array,
         responsibility: Array,
     ) -> Moments:
-        xp = namespace(x)
-        if not natural_params.guarded:
-            return Moments(mass, sums.T, self.scatter(x, xp.sum(responsibility, axis=0))[None, :])
-        first = xp.asarray(sums.T, copy=True)
-        second = []
-        for j in natural_params.guarded:  # one covariance: if one kernel is guarded, all are
-            away = x - natural_params.kernels.mean[j, :]
-            first[j, :] = responsibility[j, :] @ away
-            second.append(self.scatter(away, responsibility[j, :]))
-        return Moments(mass, first, xp.sum(xp.stack(second), axis=0, keepdims=True))
+        if natural_params.guarded:  # one covariance: if one kernel is guarded, all are
+            return super().moments(mass, sums, natural_params, x, responsibility)
+        of_rows = namespace(x).sum(responsibility, axis=0)
+        return Moments(mass, sums.T, self.scatter(x, of_rows)[None, :])
 
     def _guarded(self, kernels: Kernels, precision: Array, eps: float) -> tuple[int, ...]:
         found = super()._guarded(kernels, precision, eps)
         return tuple(range(kernels.mean.shape[0])) if found else ()
 
-    def reset_covariance(self, covariance: Array, chosen: list[int]) -> Array:
+    def reset_covariance(self, covariance: Array, chosen: Collection[int]) -> Array:
         return covariance
 
     def n_covariance_parameters(self, n_kernels: int, d: int) -> int:

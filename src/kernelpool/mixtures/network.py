@@ -374,8 +374,7 @@ class SharedKernel:
         self, part: UsableKernels, e_step_params: EStepParams, phi: Array, x: Array
     ) -> Array:
         log_joint = part.weight @ phi  # (m, n)
-        if self.kernel.looks_up:
-            log_joint += self.kernel.look_up(e_step_params.natural_params, x, part.index)
+        self.kernel.correct(log_joint, e_step_params.natural_params, x, None, part.index)
         return log_joint
 
     def _expect_with_missing(self, block: Block, e_step_params: EStepParams) -> Totals:
@@ -507,8 +506,7 @@ class SharedKernel:
         """(35)-(37), or their counterparts under the penalty."""
         xp = namespace(params.mixing)
         moments = replace(totals.moments, mass=mass)
-        natural_params = match_array(e_step_params.natural_params, like=mass)
-        moment_origin = self.kernel.moment_origin(natural_params)
+        moment_origin = match_array(e_step_params.natural_params.moment_origin, like=mass)
         vanished = xp.sum(mass, axis=1) <= VANISHED * totals.weight / mass.shape[0]
         if bool(xp.any(vanished)):
             moments = self.kernel.with_pseudocounts(
@@ -526,8 +524,7 @@ class SharedKernel:
         """(11), (12), (15): each kernel as each class alone sees it."""
         mass = self.by_class(totals.moments.mass, e_step_params)
         by_class = []
-        natural_params = match_array(e_step_params.natural_params, like=mass)
-        moment_origin = self.kernel.moment_origin(natural_params)
+        moment_origin = match_array(e_step_params.natural_params.moment_origin, like=mass)
         for k, moments in enumerate(totals.by_class):
             absent = mass[:, k] <= VANISHED * totals.weight / mass.shape[0]
             moments = replace(moments, mass=mass[:, k : k + 1])
@@ -572,12 +569,10 @@ class SharedKernel:
             "log_joint", (e_step_params.weight.shape[0], phi.shape[1])
         )  # (M, n)
         matmul_into(log_joint, e_step_params.weight, phi)
-        if e_step_params.natural_params.guarded:
-            n_columns = e_step_params.table.shape[1]
-            constant = e_step_params.table @ phi[:n_columns, :]
-            self.kernel.correct(log_joint, e_step_params.natural_params, block.x, constant)
-        if self.kernel.looks_up:
-            log_joint += self.kernel.look_up(e_step_params.natural_params, block.x)
+        natural_params = e_step_params.natural_params
+        n_columns = e_step_params.table.shape[1]
+        constant = e_step_params.table @ phi[:n_columns, :] if natural_params.guarded else None
+        self.kernel.correct(log_joint, natural_params, block.x, constant)
         return log_joint
 
     # -- the conditional likelihood ----------------------------------------------------------------
@@ -616,7 +611,7 @@ class SharedKernel:
         # by log(pi_jk P(C_k))
         signed = totals.responsibility - class_posterior * totals.posterior[:, None]
         by_prior = xp.sum(signed, axis=0)
-        moment_origin = self.kernel.moment_origin(match_array(natural_params, like=mixing))
+        moment_origin = match_array(natural_params.moment_origin, like=mixing)
         by_kernels = self.kernel.pullback(params.kernels, totals.moments, moment_origin)
         by_mixing = xp.reshape(signed - mixing * by_prior, (-1,))
         by_prior = by_prior - params.class_prior * xp.sum(by_prior)
@@ -647,8 +642,6 @@ class SharedKernel:
             out = block.scratch("log_joint", (given.weight.shape[0], n))
             matmul_into(out, given.weight, phi)
             self.kernel.correct(out, given.natural_params, block.x, given.weight[:, 0])
-            if self.kernel.looks_up:
-                out += self.kernel.look_up(given.natural_params, block.x)
             return out
 
         signed, responsibility, posterior, log_ratio = self._signed(

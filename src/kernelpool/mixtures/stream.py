@@ -201,7 +201,7 @@ class StreamNetwork:
         divisor = np.where(has_rows, of_kernel, 1)[:, None]
         shift = np.where(has_rows[:, None], moments.first / divisor, 0.0)
         scatter = np.asarray(moments.second - kernel.squares(of_kernel, shift)) / n
-        origin = np.asarray(kernel.moment_origin(natural_params))
+        origin = np.asarray(natural_params.moment_origin)
         mean = np.where(has_rows[:, None], origin + shift, natural_params.kernels.mean)
         share = state.mass.sum(axis=1)
         # a kernel without rows keeps a trace, and with it its place

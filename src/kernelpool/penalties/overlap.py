@@ -77,7 +77,7 @@ class Distance(ABC):
         """
         xp = namespace(kernels.mean)
         both = (kernels.probability * own.probability) ** 0.5
-        return -sum(xp.log(xp.sum(both[:, s], axis=1)) for s in kernel.spans)
+        return -sum(xp.log(xp.sum(both[:, table.span], axis=1)) for table in kernel.tables)
 
     def joined(self, of_numbers: Array, of_categories: Array) -> Array:
         """Both factors of a kernel, (M, K)."""
