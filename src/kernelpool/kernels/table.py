@@ -12,7 +12,7 @@ from ..arrays import Array, counts_of_codes, device, namespace, normal_cdf, take
 MOST_INDICATORS = 32
 """Levels of a column that starts tell apart; those whose codes are equal modulo this share one."""
 
-PRIOR_ROWS = 1.0
+ROWS_OF_PRIOR = 1.0
 """Rows that the prior of a table counts, spread evenly over its levels."""
 
 CHUNK = 1 << 20
@@ -29,7 +29,7 @@ class Table:
         """Its levels but for the last, which is any other value."""
         self.n_levels = span.stop - span.start
         self.n_indicators = min(self.n_levels, MOST_INDICATORS)
-        self.prior_count = PRIOR_ROWS / self.n_levels
+        self.prior_count = ROWS_OF_PRIOR / self.n_levels
         """What the prior counts of each level."""
 
     def codes(self, x: Array) -> Array:
