@@ -1,6 +1,7 @@
 """Checks of generators that draw mixtures of Gaussians with labels."""
 
 import numpy as np
+from numpy.testing import assert_array_equal
 
 
 def assert_draws(make, parts):
@@ -29,8 +30,8 @@ def assert_draws(make, parts):
 def assert_seeded(make):
     X, y = make(random_state=3)
     again, labels = make(random_state=3)
-    np.testing.assert_array_equal(X, again)
-    np.testing.assert_array_equal(y, labels)
+    assert_array_equal(X, again)
+    assert_array_equal(y, labels)
     assert not np.array_equal(X, make(random_state=4)[0])
     assert np.count_nonzero(np.diff(y)) > len(y) / 4  # sorted classes would change once
     assert set(np.unique(y)) == {0, 1}

@@ -3,6 +3,7 @@
 import array_api_strict as strict
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 
@@ -25,8 +26,8 @@ def test_every_pair_is_multiplied_once(d, library):
     multiply_pairs_into(out, library.asarray(x))
     upper, back, times = (np.asarray(a) for a in triangle(library.asarray(x), d))
     outer = np.einsum("in,jn->ijn", x, x).reshape(d * d, 5)
-    np.testing.assert_array_equal(np.asarray(out), outer[upper])
-    np.testing.assert_array_equal(np.asarray(out)[back], outer)
+    assert_array_equal(np.asarray(out), outer[upper])
+    assert_array_equal(np.asarray(out)[back], outer)
     assert (np.bincount(back) == times).all()
 
 
@@ -42,10 +43,8 @@ def test_responsibilities_of_rows_out_of_the_range_of_exp(library, odd, at):
     share, log_evidence = responsibilities(
         lambda: library.asarray(a.copy()), library.asarray(weight)
     )
-    np.testing.assert_allclose(
-        np.asarray(log_evidence), logsumexp(a, axis=0), rtol=1e-13, atol=1e-13
-    )
-    np.testing.assert_allclose(np.asarray(share), softmax(a, axis=0) * weight, rtol=1e-12)
+    assert_allclose(np.asarray(log_evidence), logsumexp(a, axis=0), rtol=1e-13, atol=1e-13)
+    assert_allclose(np.asarray(share), softmax(a, axis=0) * weight, rtol=1e-12)
 
 
 @pytest.mark.parametrize("library", [np, strict])
@@ -63,7 +62,7 @@ def test_logarithms_of_sums_out_of_the_range_of_exp(library, odd, at):
     with np.errstate(divide="ignore"):
         expected = logsumexp(a[:, None, :] + np.log(shares)[:, :, None], axis=0)
     found = np.asarray(log_weighted_sums(library.asarray(a), library.asarray(shares)))
-    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+    assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3), (4, 8, 8), (8, 8), (2, 33, 33), (0, 9, 9)])
@@ -74,8 +73,8 @@ def test_triangles_are_inverted(shape, library, dtype):
     given = library.asarray(lower.astype(dtype))
     found = np.asarray(inverse_of_lower(given))
     assert found.dtype == dtype
-    np.testing.assert_array_equal(np.asarray(given), lower.astype(dtype))  # it is not written over
-    np.testing.assert_allclose(
+    assert_array_equal(np.asarray(given), lower.astype(dtype))  # it is not written over
+    assert_allclose(
         found @ lower,
         np.broadcast_to(np.eye(shape[-1]), shape),
         atol=1e-14 if dtype == "float64" else 1e-5,
@@ -87,7 +86,7 @@ def test_triangles_are_inverted(shape, library, dtype):
 @pytest.mark.parametrize("library", [np, strict])
 def test_the_logarithm_of_what_is_not_positive_is_minus_infinity(library):
     found = np.asarray(safe_log(library.asarray(np.array([1.0, np.e, 0.0, -1e-300, -2.0, np.nan]))))
-    np.testing.assert_array_equal(found, [0, 1, -np.inf, -np.inf, -np.inf, -np.inf])
+    assert_array_equal(found, [0, 1, -np.inf, -np.inf, -np.inf, -np.inf])
 
 
 def test_distances_from_products_and_from_differences_agree():
@@ -95,6 +94,6 @@ def test_distances_from_products_and_from_differences_agree():
     x = rng.normal(size=(7, 5))
     center = rng.normal(size=(6, 5))
     for exact in (True, False):
-        np.testing.assert_allclose(
+        assert_allclose(
             squared_distances(x, center, exact), cdist(x, center) ** 2, rtol=1e-10, atol=1e-13
         )

@@ -4,6 +4,7 @@ is wrong.
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from zoo import fitted, table
 
 from kernelpool import (
@@ -60,7 +61,7 @@ def test_a_class_of_one_light_row_does_not_stop_the_fit(model):
 def test_kernel_posteriors_sum_to_one_however_far_the_row(name, far):
     X, _ = table(missing=0)
     posterior = fitted(name).kernel_posterior(X.assign(age=far * X["age"]))
-    np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-12)
+    assert_allclose(posterior.sum(axis=1), 1, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_features_too_small_to_be_squared_are_named(scale):
     ):
         cls(random_state=0).fit(x * [1, scale, 1], y)
     model = cls(4, covariance_type="diag", random_state=0).fit(x * [1, 1e-140, 1], y)
-    np.testing.assert_allclose(
+    assert_allclose(
         model.predict_proba(x * [1, 1e-140, 1]),
         cls(4, covariance_type="diag", random_state=0).fit(x, y).predict_proba(x),
         rtol=1e-6,

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelpool import SharedKernelClassifier, Training, arrays
 from kernelpool.kernels import FAMILIES, Kernels
@@ -54,7 +55,7 @@ def test_backends_agree(backend, blobs, family, sharing):
     other = SharedKernelClassifier.prbf(6, **settings).fit(there, labels)
     found = [other.means_, other.covariances_, other.mixing_, other.objective_]
     for a, b in zip(found, expected, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+        assert_allclose(a, b, rtol=1e-9, atol=1e-9)
     for method in (
         "predict_proba",
         "log_density",
@@ -66,9 +67,7 @@ def test_backends_agree(backend, blobs, family, sharing):
         answer = getattr(other, method)(there)
         assert type(answer) is type(there)  # it stays where it came from
         assert getattr(answer, "device", None) == getattr(there, "device", None)
-        np.testing.assert_allclose(
-            compute(answer), getattr(reference, method)(x), rtol=1e-9, atol=1e-9
-        )
+        assert_allclose(compute(answer), getattr(reference, method)(x), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("backend", ["torch", "array_api_strict", "cuda"])
@@ -88,7 +87,7 @@ def test_backends_keep_float32(backend, blobs, family):
         model = SharedKernelClassifier.prbf(6, sharing=sharing, **settings).fit(there, labels)
         found = model.predict_proba(there)
         assert str(found.dtype).endswith("float32")
-        np.testing.assert_allclose(compute(found), expected.predict_proba(x), atol=1e-4)
+        assert_allclose(compute(found), expected.predict_proba(x), atol=1e-4)
         assert model.objective_ == pytest.approx(expected.objective_, abs=1e-4)
 
 
@@ -121,7 +120,7 @@ def test_backends_of_dask_with_chunks_of_every_kind(blobs):
     cut = da.from_array(x, chunks=((100, 0, 200), (2, 1)))
     for labels in (da.from_array(y, chunks=37), y):
         found = SharedKernelClassifier.prbf(6, random_state=0).fit(cut, labels)
-        np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-9)
+        assert_allclose(found.means_, reference.means_, rtol=1e-9)
     kwargs = np.array(["no", "yes", "maybe"])[y]
     found = SharedKernelClassifier.prbf(6, random_state=0).fit(
         cut, da.from_array(kwargs, chunks=100)
@@ -134,7 +133,7 @@ def test_backends_of_dask_with_chunks_of_every_kind(blobs):
     found = SharedKernelClassifier.prbf(6, random_state=0).fit(
         unknown, labels
     )  # lengths unknown, chunks alike
-    np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-9)
+    assert_allclose(found.means_, reference.means_, rtol=1e-9)
     with pytest.raises(ValueError, match="X has 300 rows in 3 chunks and y or sample_weight 299"):
         SharedKernelClassifier.prbf(6).fit(cut, da.from_array(y[:-1], chunks=100))
 
@@ -187,11 +186,9 @@ def test_a_card_gives_the_same_model(stand_in, blobs, family, sharing, weighted,
             *on_backend("torch", x, y), sample_weight=weight
         )
         tolerance = 1e-9 if dtype == np.float64 else 1e-4
-        np.testing.assert_allclose(model.means_, expected.means_, rtol=tolerance, atol=tolerance)
-        np.testing.assert_allclose(
-            model.covariances_, expected.covariances_, rtol=tolerance, atol=tolerance
-        )
-        np.testing.assert_allclose(model.mixing_, expected.mixing_, rtol=tolerance, atol=tolerance)
+        assert_allclose(model.means_, expected.means_, rtol=tolerance, atol=tolerance)
+        assert_allclose(model.covariances_, expected.covariances_, rtol=tolerance, atol=tolerance)
+        assert_allclose(model.mixing_, expected.mixing_, rtol=tolerance, atol=tolerance)
 
 
 def test_one_copy_there_and_one_back(stand_in, monkeypatch, blobs):
@@ -240,7 +237,7 @@ def test_features_are_products_of_their_factors(family, blobs):
     kernel = FAMILIES[family](np.zeros(3))
     columns, pairs = kernel.factors(Block(x))
     columns = np.concatenate([columns, np.ones((1, len(x)))])
-    np.testing.assert_allclose(
+    assert_allclose(
         np.stack([columns[a] * columns[b] for a, b in pairs]), kernel.features(x), rtol=1e-15
     )
 
@@ -301,8 +298,8 @@ def test_fused_sums_are_as_their_equations(monkeypatch, n, n_columns, n_kernels,
         given[0].cpu(), pairs, given[1].cpu() if weighted else None, given[2].cpu()
     )
     scale = float(expected.abs().max())
-    np.testing.assert_allclose(compute(sums), compute(expected), atol=1e-5 * scale)
-    np.testing.assert_allclose(compute(log_evidence), compute(expected_evidence), atol=1e-4)
+    assert_allclose(compute(sums), compute(expected), atol=1e-5 * scale)
+    assert_allclose(compute(log_evidence), compute(expected_evidence), atol=1e-4)
     out = torch.zeros((n_columns + 1, n), device=device)
     fused.transpose_into(out[:-1, :], given[0].T.contiguous())
-    np.testing.assert_array_equal(compute(out[:-1, :]), compute(given[0]))
+    assert_array_equal(compute(out[:-1, :]), compute(given[0]))

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 from kernelpool import SharedKernelClassifier
@@ -89,7 +90,7 @@ def test_densities_are_products(family):
         None,
         ["False", "True"],
     ]
-    np.testing.assert_allclose([sum(t.values()) for tables in tables_of(model) for t in tables], 1)
+    assert_allclose([sum(t.values()) for tables in tables_of(model) for t in tables], 1)
     strange = table[:1].assign(town="Mars")
     nothing = holed(table)[:1].astype(object)
     nothing[:] = None
@@ -101,8 +102,8 @@ def test_densities_are_products(family):
         ]
     )
     expected = np.log([density_by_hand(model, row) for _, row in rows.iterrows()])
-    np.testing.assert_allclose(model.log_density(rows), expected, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(model.predict_proba(nothing)[0], model.class_prior_)
+    assert_allclose(model.log_density(rows), expected, rtol=1e-8, atol=1e-8)
+    assert_allclose(model.predict_proba(nothing)[0], model.class_prior_)
     assert (np.diff(model.history_) >= -1e-10).all()
     assert model.score(table, y) > 0.85
 
@@ -140,8 +141,8 @@ def test_sweeps_over_words_are_em_by_hand():
     for _ in range(5):
         params, _ = network.sweep(rows, params)
     tables, weight = categories_by_hand(words, 2, start, 5)
-    np.testing.assert_allclose(params.kernels.probability, np.hstack(tables), rtol=1e-9)
-    np.testing.assert_allclose(params.mixing[:, 0], weight, rtol=1e-9)
+    assert_allclose(params.kernels.probability, np.hstack(tables), rtol=1e-9)
+    assert_allclose(params.mixing[:, 0], weight, rtol=1e-9)
 
 
 def test_words_are_drawn_and_imputed():
@@ -151,10 +152,10 @@ def test_words_are_drawn_and_imputed():
     )
     drawn, _ = model.sample(20_000, random_state=0)
     share = model.mixing_ @ model.class_prior_
-    np.testing.assert_allclose(drawn[["a", "b"]].mean(), share @ model.means_[:, [0, 2]], atol=0.03)
+    assert_allclose(drawn[["a", "b"]].mean(), share @ model.means_[:, [0, 2]], atol=0.03)
     known = model.probabilities_[:, :3] / model.probabilities_[:, :3].sum(axis=1, keepdims=True)
     found = [(drawn["town"] == town).mean() for town in TOWNS]
-    np.testing.assert_allclose(found, share @ known, atol=0.02)
+    assert_allclose(found, share @ known, atol=0.02)
     assert drawn.notna().all(axis=None)
     assert model.predict(drawn[:10]).shape == (10,)  # drawn rows are rows
     row = holed(table)[:1].copy()
@@ -163,7 +164,7 @@ def test_words_are_drawn_and_imputed():
     density = np.exp(model.score_samples(levels))
     filled = model.impute(pd.concat([row] * 5000), n_draws=1, random_state=0)[0][:, 1]
     found = [np.mean([word == town for word in filled]) for town in TOWNS]
-    np.testing.assert_allclose(found, density[:3] / density[:3].sum(), atol=0.02)
+    assert_allclose(found, density[:3] / density[:3].sum(), atol=0.02)
     assert sum(found) == pytest.approx(1)
     assert model.impute(row).iloc[0, 1] == TOWNS[int(np.argmax(density[:3]))]
 
@@ -176,7 +177,7 @@ def test_the_marginal_and_the_conditional_of_numbers_and_of_words():
         gone = cells.copy()
         gone[[name for name in table.columns if name not in left]] = None
         expected = model.log_density(gone)
-        np.testing.assert_allclose(
+        assert_allclose(
             model.marginal(left).log_density(table[left]), expected, rtol=1e-9, atol=1e-9
         )
     # p(rest|known, C) = p(all|C) / p(known|C)
@@ -185,9 +186,9 @@ def test_the_marginal_and_the_conditional_of_numbers_and_of_words():
         some = model.conditional(cells.iloc[0], given=known)
         gone = cells[:1].copy()
         gone[rest] = None
-        np.testing.assert_allclose(some.class_prior_, model.predict_proba(gone)[0], rtol=1e-9)
+        assert_allclose(some.class_prior_, model.predict_proba(gone)[0], rtol=1e-9)
         expected = model.log_density(table[:1]) - model.log_density(gone)
-        np.testing.assert_allclose(some.log_density(table[rest][:1]), expected, rtol=1e-8)
+        assert_allclose(some.log_density(table[rest][:1]), expected, rtol=1e-8)
 
 
 def coded(table, y, **settings):
@@ -216,7 +217,7 @@ def test_gradients_of_words_and_numbers_are_differences():
             network.gradient(rows, network.from_vector(start + sign * step, params))[1]
             for sign in (1, -1)
         ]
-        np.testing.assert_allclose(slope[i], (ends[0] - ends[1]) / 2e-5, rtol=1e-4, atol=1e-6)
+        assert_allclose(slope[i], (ends[0] - ends[1]) / 2e-5, rtol=1e-4, atol=1e-6)
 
 
 def test_the_overlap_of_words_is_the_distance_of_their_tables():
@@ -287,4 +288,4 @@ def test_many_levels_take_no_array_of_rows_by_levels():
         at = {str(w): i for i, w in enumerate(model.columns_.categories[0])}
         expected = (counts[word[:50]] + 1 / len(model.probabilities_[0])) / (counts.sum() + 1)
         found = model.probabilities_[k][[at[str(w)] for w in word[:50]]]
-        np.testing.assert_allclose(found, expected, rtol=1e-8)
+        assert_allclose(found, expected, rtol=1e-8)

@@ -5,6 +5,7 @@ import signal
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelpool import SharedKernelClassifier
 from kernelpool.rows import DaskRows
@@ -27,7 +28,7 @@ def leave_no_scheduler_behind():
 
 def assert_close(found, expected):
     for name in FITTED:
-        np.testing.assert_allclose(
+        assert_allclose(
             getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-9, err_msg=name
         )
 
@@ -82,9 +83,7 @@ class TestFrames:
         for method in ("predict_proba", "log_density", "score_samples", "predict"):
             answer = getattr(by_name, method)(mixed)
             assert isinstance(answer, da.Array)
-            np.testing.assert_allclose(
-                answer.compute(), getattr(expected, method)(x), rtol=1e-8, atol=1e-9
-            )
+            assert_allclose(answer.compute(), getattr(expected, method)(x), rtol=1e-8, atol=1e-9)
         weighted = SharedKernelClassifier.prbf(**SETTINGS).fit(
             frame[["a", "b", "c", "label", "weight"]], "label", "weight"
         )
@@ -141,9 +140,7 @@ def test_two_workers_agree_with_memory(cluster, blobs):
         assert_close(found, expected)
         answer = found.predict_proba(there)
         assert isinstance(answer, da.Array)
-        np.testing.assert_allclose(
-            answer.compute(), expected.predict_proba(x), rtol=1e-9, atol=1e-9
-        )
+        assert_allclose(answer.compute(), expected.predict_proba(x), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.slow
@@ -188,5 +185,5 @@ def test_a_worker_killed_in_mid_fit_changes_nothing(blobs):
 
         found = SharedKernelClassifier.prbf(**SETTINGS, callback=kill).fit(*on_dask(x, y))
     assert len(killed) == 1
-    np.testing.assert_array_equal(found.means_, expected.means_)
-    np.testing.assert_array_equal(found.history_, expected.history_)
+    assert_array_equal(found.means_, expected.means_)
+    assert_array_equal(found.history_, expected.history_)

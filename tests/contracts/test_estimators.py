@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -34,7 +35,7 @@ def test_a_weight_is_a_number_of_copies(name):
     weight = np.random.default_rng(1).integers(0, 4, len(y))
     heavy = refitted(name, X, y, sample_weight=weight.astype(float))
     twice = refitted(name, X.loc[np.repeat(X.index, weight)], np.repeat(y, weight))
-    np.testing.assert_allclose(twice.predict_proba(X), heavy.predict_proba(X), atol=1e-5)
+    assert_allclose(twice.predict_proba(X), heavy.predict_proba(X), atol=1e-5)
 
 
 @every
@@ -42,7 +43,7 @@ def test_the_order_of_rows_means_nothing(name):
     X, y = table()
     order = np.random.default_rng(1).permutation(len(y))
     again = refitted(name, X.iloc[order], y[order])
-    np.testing.assert_allclose(again.predict_proba(X), fitted(name).predict_proba(X), atol=1e-5)
+    assert_allclose(again.predict_proba(X), fitted(name).predict_proba(X), atol=1e-5)
 
 
 @every
@@ -50,7 +51,7 @@ def test_units_mean_nothing(name):
     X, y = table()
     other = X.assign(age=1e3 * X["age"] - 7, dose=X["dose"] / 1024 + 1)
     again = refitted(name, other, y)
-    np.testing.assert_allclose(again.predict_proba(other), fitted(name).predict_proba(X), atol=1e-5)
+    assert_allclose(again.predict_proba(other), fitted(name).predict_proba(X), atol=1e-5)
 
 
 @every
@@ -59,7 +60,7 @@ def test_names_mean_nothing(name):
     towns = {"Athens": "a", "Oslo": "b", "Rome": "c"}
     other = X.assign(town=X["town"].map(towns).astype("category"))
     again = refitted(name, other, np.where(y == "sick", 30, 10))
-    np.testing.assert_allclose(again.predict_proba(other), fitted(name).predict_proba(X), atol=1e-9)
+    assert_allclose(again.predict_proba(other), fitted(name).predict_proba(X), atol=1e-9)
 
 
 @everything
@@ -76,7 +77,7 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was(name):
     before = model.predict_proba(X)
     with pytest.raises(ValueError, match="class"):
         model.fit(X[["age"]], np.full(len(y), "sick"))
-    np.testing.assert_array_equal(model.predict_proba(X), before)
+    assert_array_equal(model.predict_proba(X), before)
     assert model.n_features_in_ == 3
     assert model.feature_names_in_.tolist() == list(X.columns)
 
@@ -134,7 +135,7 @@ def test_booleans_have_many_texts(name):
     expected = model.predict_proba(X)
     texts = {True: "true", False: "false"}
     for other in (yes.astype(int), yes.astype(float), yes.astype(str), yes.map(texts)):
-        np.testing.assert_array_equal(model.predict_proba(X.assign(yes=other)), expected)
+        assert_array_equal(model.predict_proba(X.assign(yes=other)), expected)
 
 
 # -- what is missing -------------------------------------------------------------------------------
@@ -149,10 +150,10 @@ def test_answers_are_functions_of_the_row_alone(name, missing):
     tags = get_tags(model).input_tags
     assert tags.allow_nan
     assert tags.string
-    np.testing.assert_allclose(together.sum(axis=1), 1, rtol=1e-9)
+    assert_allclose(together.sum(axis=1), 1, rtol=1e-9)
     some = [0, 5, 17, 40, 41]
     alone = np.vstack([model.predict_proba(X.iloc[[i]]) for i in some])
-    np.testing.assert_allclose(alone, together[some], rtol=1e-9, atol=1e-12)
+    assert_allclose(alone, together[some], rtol=1e-9, atol=1e-12)
 
 
 @everything
@@ -160,7 +161,7 @@ def test_answers_are_functions_of_the_row_alone(name, missing):
 def test_of_a_row_of_which_nothing_is_known_the_answer_is_the_class_prior(name, missing):
     _, y = table(missing=missing)
     nothing = pd.DataFrame({"age": [np.nan], "town": [None], "dose": [np.nan]})
-    np.testing.assert_allclose(
+    assert_allclose(
         fitted(name, missing).predict_proba(nothing)[0],
         [np.mean(y == "healthy"), np.mean(y == "sick")],
         # the mean over classifiers of which each is fitted to the shares of four folds of five
@@ -184,6 +185,6 @@ def test_tables_of_every_kind_are_answered_alike(name):
     expected = model.predict_proba(X)
     categories = X.astype({"town": pd.CategoricalDtype(["Rome", "Athens", "Oslo"])})
     for other in (categories, pa.Table.from_pandas(X)):
-        np.testing.assert_array_equal(model.predict_proba(other), expected)
+        assert_array_equal(model.predict_proba(other), expected)
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
-        np.testing.assert_array_equal(model.predict_proba(X.to_numpy(object)), expected)
+        assert_array_equal(model.predict_proba(X.to_numpy(object)), expected)

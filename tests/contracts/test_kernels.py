@@ -6,6 +6,7 @@ A family is tested as soon as it stands in FAMILIES: nothing here knows one by n
 import numpy as np
 import pytest
 from made_up_families import MADE_UP, some_kernels
+from numpy.testing import assert_allclose
 
 from kernelpool.kernels import FAMILIES
 from kernelpool.rows import Frame
@@ -60,8 +61,8 @@ def test_densities_integrate_to_one(family_class):
     kernels = some_kernels(kernel, M, 1)
     line = np.linspace(-30, 30, 20_001)
     density = np.exp(kernel.log_density(kernel.natural_params(kernels, EPS), line[:, None]))
-    np.testing.assert_allclose(np.trapezoid(density, line, axis=1), 1, rtol=1e-6)
-    np.testing.assert_allclose(np.log(density.max(axis=1)), kernel.log_peak(kernels), atol=1e-4)
+    assert_allclose(np.trapezoid(density, line, axis=1), 1, rtol=1e-6)
+    assert_allclose(np.log(density.max(axis=1)), kernel.log_peak(kernels), atol=1e-4)
 
 
 def test_marginals_are_integrals(family_class):
@@ -77,7 +78,7 @@ def test_marginals_are_integrals(family_class):
             rows = np.empty((len(line), 2))
             rows[:, kept], rows[:, 1 - kept] = value, line
             density = np.exp(kernel.log_density(kernel.natural_params(kernels, EPS), rows))
-            np.testing.assert_allclose(found[:, i], np.trapezoid(density, line, axis=1), rtol=1e-6)
+            assert_allclose(found[:, i], np.trapezoid(density, line, axis=1), rtol=1e-6)
 
 
 def test_estimates_are_the_most_likely_kernels(kernel, kernels):
@@ -99,7 +100,7 @@ def test_coordinates_there_and_back_and_everywhere_valid(kernel, kernels):
     vector = kernel.coordinates(kernels)
     assert vector.ndim == 1
     for name, value in vars(kernel.at(vector, kernels)).items():
-        np.testing.assert_allclose(value, getattr(kernels, name), rtol=1e-10, atol=1e-12)
+        assert_allclose(value, getattr(kernels, name), rtol=1e-10, atol=1e-12)
     anywhere = kernel.at(vector + np.random.default_rng(0).normal(size=vector.shape), kernels)
     assert np.isfinite(kernel.log_density(kernel.natural_params(anywhere, EPS), some_rows())).all()
 
@@ -123,7 +124,7 @@ def test_pullbacks_are_gradients(kernel, kernels, signed):
         (value(vector + step * e) - value(vector - step * e)) / (2 * step)
         for e in np.eye(len(vector))
     ]
-    np.testing.assert_allclose(found, slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max())
+    assert_allclose(found, slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max())
 
 
 def test_samples_have_the_moments_of_their_kernel(family_class):
@@ -134,7 +135,7 @@ def test_samples_have_the_moments_of_their_kernel(family_class):
     x = np.concatenate(rows)
     share = np.repeat(np.eye(2), 40_000, axis=1)
     again = kernel.estimate(*moments_of(kernel, kernels, x, share))
-    np.testing.assert_allclose(kernel.coordinates(again), kernel.coordinates(kernels), atol=0.03)
+    assert_allclose(kernel.coordinates(again), kernel.coordinates(kernels), atol=0.03)
 
 
 def test_free_numbers_are_no_more_than_coordinates(kernel, kernels):
@@ -147,14 +148,14 @@ def test_kernels_are_taken_and_moved(kernel, kernels):
     order = np.array([2, 0, 3, 1])
     density = kernel.log_density(kernel.natural_params(kernels, EPS), x)
     taken = kernel.take(kernels, order)
-    np.testing.assert_allclose(
+    assert_allclose(
         kernel.log_density(kernel.natural_params(taken, EPS), x), density[order], rtol=1e-12
     )
     moved = kernel.move(kernels, {1: x[0]})
     after = kernel.log_density(kernel.natural_params(moved, EPS), x)
-    np.testing.assert_allclose(after[[0, 2, 3]], density[[0, 2, 3]], rtol=1e-12)
+    assert_allclose(after[[0, 2, 3]], density[[0, 2, 3]], rtol=1e-12)
     assert np.argmax(after[1]) == 0  # no row is nearer to it than the one it was moved to
-    np.testing.assert_allclose(
+    assert_allclose(
         kernel.log_density(kernel.natural_params(kernels, EPS), x), density
     )  # nothing was written over
 
@@ -172,7 +173,7 @@ def test_vanished_kernels_keep_their_place(kernel, kernels):
     at = some_rows(5)
     # in a family that shares a shape among kernels only the place is kept
     if len(getattr(kernels, "covariance", range(M))) == M:
-        np.testing.assert_allclose(
+        assert_allclose(
             kernel.log_density(one, at), kernel.log_density(other, at), rtol=1e-6, atol=1e-6
         )
     assert np.isfinite(kernel.coordinates(better)).all()
@@ -184,6 +185,4 @@ def test_frames_map_there_and_back(kernel, kernels):
         np.array([4.0, 0.5, 2.0]) if kernel.equivariant else np.full(D, 4.0),
     )
     back = kernel.out_of(kernel.into(kernels, frame), frame)
-    np.testing.assert_allclose(
-        kernel.coordinates(back), kernel.coordinates(kernels), rtol=1e-10, atol=1e-10
-    )
+    assert_allclose(kernel.coordinates(back), kernel.coordinates(kernels), rtol=1e-10, atol=1e-10)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelpool import SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
@@ -55,8 +56,8 @@ def test_one_full_kernel_a_class_is_em_by_hand():
     ).fit(X, y)
     for k, name in enumerate("ab"):
         mean, covariance = em_by_hand(X[y == name], 100)
-        np.testing.assert_allclose(model.means_[k], mean, atol=1e-6)
-        np.testing.assert_allclose(model.covariances_[k], covariance, atol=1e-6)
+        assert_allclose(model.means_[k], mean, atol=1e-6)
+        assert_allclose(model.covariances_[k], covariance, atol=1e-6)
 
 
 def test_one_diagonal_kernel_a_class_has_the_moments_of_the_known_cells():
@@ -68,10 +69,8 @@ def test_one_diagonal_kernel_a_class_has_the_moments_of_the_known_cells():
         [1, 1], covariance_type="diag", sharing=0.0, tol=1e-14, max_iter=2000
     ).fit(X, y)
     for k, name in enumerate("ab"):
-        np.testing.assert_allclose(model.means_[k], np.nanmean(X[y == name], axis=0), rtol=1e-5)
-        np.testing.assert_allclose(
-            model.covariances_[k], np.nanvar(X[y == name], axis=0), rtol=1e-5
-        )
+        assert_allclose(model.means_[k], np.nanmean(X[y == name], axis=0), rtol=1e-5)
+        assert_allclose(model.covariances_[k], np.nanvar(X[y == name], axis=0), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +100,7 @@ def test_the_objective_is_the_likelihood_of_what_is_known_and_never_falls(family
             labels == "?", 0.0, prior
         )  # the objective has no class priors, unless the class is summed out
         expected = (model.log_likelihood(X, labels, weight) - weight @ known) / weight.sum()
-        np.testing.assert_allclose(model.objective_, expected, rtol=1e-9)
+        assert_allclose(model.objective_, expected, rtol=1e-9)
 
 
 # -- what a model says -----------------------------------------------------------------------------
@@ -125,7 +124,7 @@ def test_every_mark_of_a_missing_cell_is_taken():
     }
     for name, given in marked.items():
         model = SharedKernelClassifier.prbf(4, random_state=0).fit(given, y)
-        np.testing.assert_array_equal(model.predict_proba(given), expected, err_msg=name)
+        assert_array_equal(model.predict_proba(given), expected, err_msg=name)
 
 
 # -- refusals --------------------------------------------------------------------------------------
@@ -161,17 +160,17 @@ def test_missing_cells_are_filled_by_their_conditional_mean(family):
     X, holed, y = some_data()
     model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(X, y)
     filled = model.impute(holed)
-    np.testing.assert_array_equal(filled[~np.isnan(holed)], holed[~np.isnan(holed)])
+    assert_array_equal(filled[~np.isnan(holed)], holed[~np.isnan(holed)])
     grid = np.linspace(-40, 40, 20_001)
     for i in np.flatnonzero(np.isnan(holed).sum(axis=1) == 1)[:5]:
         feature = int(np.flatnonzero(np.isnan(holed[i]))[0])
         mean, proba = conditional_by_quadrature(model, holed[i], feature, grid)
-        np.testing.assert_allclose(filled[i, feature], mean, rtol=1e-6)
-        np.testing.assert_allclose(model.predict_proba(holed[i : i + 1])[0], proba, rtol=1e-6)
+        assert_allclose(filled[i, feature], mean, rtol=1e-6)
+        assert_allclose(model.predict_proba(holed[i : i + 1])[0], proba, rtol=1e-6)
     own = model.impute(holed, y)
     assert not np.allclose(own, filled)  # the class, where it is known, says more
     nothing = model.impute(np.full((1, 3), np.nan), ["b"])
-    np.testing.assert_allclose(nothing[0], model.mixing_[:, 1] @ model.means_, rtol=1e-9)
+    assert_allclose(nothing[0], model.mixing_[:, 1] @ model.means_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -181,11 +180,9 @@ def test_draws_have_the_conditional_moments(family):
     row = np.array([X[3, 0], np.nan, np.nan])
     drawn = model.impute(np.repeat(row[None, :], 40_000, axis=0), n_draws=1, random_state=0)[0]
     known = model.conditional(row)
-    np.testing.assert_allclose(
-        drawn[:, 1:].mean(axis=0), model.impute(row[None, :])[0, 1:], atol=0.05
-    )
+    assert_allclose(drawn[:, 1:].mean(axis=0), model.impute(row[None, :])[0, 1:], atol=0.05)
     there, _ = known.sample(40_000, random_state=1)
-    np.testing.assert_allclose(np.cov(drawn[:, 1:].T), np.cov(there.T), atol=0.15)
+    assert_allclose(np.cov(drawn[:, 1:].T), np.cov(there.T), atol=0.15)
     assert model.impute(row[None, :], n_draws=3, random_state=0).shape == (3, 1, 3)
 
 

@@ -13,6 +13,7 @@ import array_api_strict as strict
 import numpy as np
 import pytest
 from made_up_families import MADE_UP, some_kernels
+from numpy.testing import assert_allclose, assert_array_equal
 
 import kernelpool
 from kernelpool.arrays import match_array
@@ -154,8 +155,8 @@ def test_parameters_are_not_written_over(make, any_family, data):
     network, params, _ = make(any_family, np.zeros(1))
     before = numbers(params).copy()
     first, second = (network.sweep(rows_of(x, y, weight), params) for _ in range(2))
-    np.testing.assert_array_equal(numbers(params), before)
-    np.testing.assert_array_equal(numbers(first[0]), numbers(second[0]))
+    assert_array_equal(numbers(params), before)
+    assert_array_equal(numbers(first[0]), numbers(second[0]))
     assert first[1] == second[1]
 
 
@@ -166,7 +167,7 @@ def test_a_row_twice_is_a_row_of_weight_two(make, any_family, data):
     a, value = network.sweep(rows_of(x, y, weight), params)
     b, same = network.sweep(rows_of(np.repeat(x, times, axis=0), np.repeat(y, times)), params)
     assert same == pytest.approx(value, rel=1e-11)
-    np.testing.assert_allclose(numbers(b), numbers(a), rtol=1e-8, atol=1e-10)
+    assert_allclose(numbers(b), numbers(a), rtol=1e-8, atol=1e-10)
 
 
 def test_rows_may_be_cut_and_ordered_in_any_way(make, any_family, data):
@@ -179,7 +180,7 @@ def test_rows_may_be_cut_and_ordered_in_any_way(make, any_family, data):
     for rows in (cut, cut.by_class()):
         b, same = network.sweep(rows, params)
         assert same == pytest.approx(value, rel=1e-11)
-        np.testing.assert_allclose(numbers(b), numbers(a), rtol=1e-8, atol=1e-10)
+        assert_allclose(numbers(b), numbers(a), rtol=1e-8, atol=1e-10)
 
 
 def test_kernels_in_another_order(make, any_family, data):
@@ -188,9 +189,7 @@ def test_kernels_in_another_order(make, any_family, data):
     a, value = network.sweep(rows_of(x, y, weight), params)
     b, same = turned_network.sweep(rows_of(x, y, weight), turned)
     assert same == pytest.approx(value, rel=1e-11)
-    np.testing.assert_allclose(
-        np.asarray(b.mixing), np.asarray(a.mixing)[ORDER], rtol=1e-8, atol=1e-12
-    )
+    assert_allclose(np.asarray(b.mixing), np.asarray(a.mixing)[ORDER], rtol=1e-8, atol=1e-12)
 
 
 def test_libraries_agree(make, any_family, data):
@@ -202,7 +201,7 @@ def test_libraries_agree(make, any_family, data):
         rows_of(strict.asarray(x), strict.asarray(y), strict.asarray(weight)), moved
     )
     assert same == pytest.approx(value, rel=1e-11)
-    np.testing.assert_allclose(numbers(b), numbers(a), rtol=1e-8, atol=1e-10)
+    assert_allclose(numbers(b), numbers(a), rtol=1e-8, atol=1e-10)
 
 
 # -- those that have a gradient --------------------------------------------------------------------
@@ -250,12 +249,12 @@ def test_gradients_are_slopes(differentiable, any_family, data, hidden):
         (value(vector + step * e) - value(vector - step * e)) / (2 * step)
         for e in np.eye(len(vector))
     ]
-    np.testing.assert_allclose(found_, slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max())
+    assert_allclose(found_, slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max())
     away = network.from_vector(
         vector + 0.1 * np.random.default_rng(1).normal(size=len(vector)), params
     )
     assert ((away.mixing == 0) == (params.mixing == 0)).all()
-    np.testing.assert_allclose(
+    assert_allclose(
         numbers(network.from_vector(vector, params)), numbers(params), rtol=1e-10, atol=1e-12
     )
 
@@ -271,9 +270,7 @@ def test_gradients_where_densities_underflow(differentiable, any_family, data):
     whole, value = network.gradient(rows_of(*far), params)
     parts = [network.gradient(rows_of(*part), params) for part in ((x, y, weight), alone)]
     share = weight.sum() / (weight.sum() + 1)
-    np.testing.assert_allclose(
-        whole, share * parts[0][0] + (1 - share) * parts[1][0], rtol=1e-7, atol=1e-9
-    )
+    assert_allclose(whole, share * parts[0][0] + (1 - share) * parts[1][0], rtol=1e-7, atol=1e-9)
     assert value == pytest.approx(share * parts[0][1] + (1 - share) * parts[1][1], rel=1e-9)
     assert np.isfinite(whole).all()
 
@@ -288,10 +285,10 @@ def test_gradients_do_not_depend_on_how_rows_are_cut(differentiable, any_family,
     ):
         b, same = network.gradient(rows, params)
         assert same == pytest.approx(value, rel=1e-11)
-        np.testing.assert_allclose(b, a, rtol=1e-8, atol=1e-11)
+        assert_allclose(b, a, rtol=1e-8, atol=1e-11)
     there, moved, _ = differentiable(any_family, strict.asarray(np.zeros(1)))
     c, same = there.gradient(
         rows_of(strict.asarray(x), strict.asarray(y), strict.asarray(weight)), moved
     )
     assert same == pytest.approx(value, rel=1e-11)
-    np.testing.assert_allclose(np.asarray(c), a, rtol=1e-8, atol=1e-11)
+    assert_allclose(np.asarray(c), a, rtol=1e-8, atol=1e-11)

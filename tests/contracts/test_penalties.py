@@ -14,6 +14,7 @@ from pathlib import Path
 import array_api_strict
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import kernelpool.penalties
 from kernelpool.em import Outcome, Squarem, Stop, em
@@ -152,7 +153,7 @@ def assert_same(a, b, **close):
         (a.kernels.covariance, b.kernels.covariance),
         (a.mixing, b.mixing),
     ):
-        np.testing.assert_allclose(np.asarray(one), np.asarray(other), **close)
+        assert_allclose(np.asarray(one), np.asarray(other), **close)
 
 
 def test_all_are_found():
@@ -193,9 +194,9 @@ def test_strength_zero_is_no_penalty_bit_for_bit(cls, family, scene):
         for _ in range(3):
             (expected, value), (better, same) = plain.sweep(rows, here), network.sweep(rows, here)
             assert value == same
-            np.testing.assert_array_equal(better.kernels.mean, expected.kernels.mean)
-            np.testing.assert_array_equal(better.kernels.covariance, expected.kernels.covariance)
-            np.testing.assert_array_equal(better.mixing, expected.mixing)
+            assert_array_equal(better.kernels.mean, expected.kernels.mean)
+            assert_array_equal(better.kernels.covariance, expected.kernels.covariance)
+            assert_array_equal(better.mixing, expected.mixing)
             here = expected
 
 
@@ -220,9 +221,7 @@ def test_a_sum_of_penalties_adds_what_they_state(family):
         assert total.objective(kernel, kernels, sub) == pytest.approx(values, rel=1e-12)
         found_ = total.prior_statistics(kernel, moments, origin, sub)
         for name, value in vars(found_).items():
-            np.testing.assert_allclose(
-                value, sum(getattr(one, name) for one in each), rtol=1e-12, atol=1e-14
-            )
+            assert_allclose(value, sum(getattr(one, name) for one in each), rtol=1e-12, atol=1e-14)
 
 
 @those(lambda cls: cls is not Overlap)
@@ -288,8 +287,8 @@ def test_columns_are_distributions_whatever_the_masses(cls, family):
                 )
                 mixing = penalty.mixing(kernel, mass, before, kernels, sub)
                 assert (mixing >= 0).all()
-                np.testing.assert_allclose(mixing.sum(axis=0), 1)
-                np.testing.assert_array_equal(mixing[:, 2], before[:, 2])
+                assert_allclose(mixing.sum(axis=0), 1)
+                assert_array_equal(mixing[:, 2], before[:, 2])
 
 
 @every_penalty
@@ -325,4 +324,4 @@ def test_the_worked_example_does_what_the_page_says():
     moments = Moments(np.array([[4.0]]), np.array([[0.0, 0.0]]), np.array([[8.0, 2.0]]))
     wall = names["Wall"](3.0, np.array([1.0, 2.0]))
     found_ = kernel.estimate(moments, np.zeros((1, 2)), wall.rows(kernel, np.zeros((1, 2))))
-    np.testing.assert_allclose(found_.covariance, [[(8 + 3) / 4, (2 + 6) / 4]])
+    assert_allclose(found_.covariance, [[(8 + 3) / 4, (2 + 6) / 4]])

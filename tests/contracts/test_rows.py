@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelpool.arrays import to_numpy
 from kernelpool.rows import ArrayRows, DaskRows, Frame, Rows, Store, StoredRows
@@ -98,13 +99,13 @@ def test_what_a_home_says_of_itself(backend):
 def test_sums_are_over_every_row_once(backend):
     rows, x, y, w = backend
     for some, power in ((rows, 1), (rows, 2), (rows.by_class(), 2)):
-        np.testing.assert_allclose(some.total(moments, power), expected(x, y, w, power), rtol=1e-12)
+        assert_allclose(some.total(moments, power), expected(x, y, w, power), rtol=1e-12)
 
 
 def test_answers_come_in_the_order_of_the_rows(backend):
     rows, x, _, _ = backend
-    np.testing.assert_array_equal(host(rows.each(twice)), 2 * x)
-    np.testing.assert_array_equal(host(rows.by_class().each(twice)), 2 * x)
+    assert_array_equal(host(rows.each(twice)), 2 * x)
+    assert_array_equal(host(rows.by_class().each(twice)), 2 * x)
 
 
 def test_rows_are_seen_in_the_frame(backend):
@@ -112,9 +113,9 @@ def test_rows_are_seen_in_the_frame(backend):
     frame = Frame(np.array([1.0, -2.0, 0.5]), np.array([2.0, 0.5, 4.0]))
     framed = rows.framed(frame, 20_000)
     inside = (x - frame.origin) / frame.unit
-    np.testing.assert_allclose(framed.total(moments, 2), expected(inside, y, w, 2), rtol=1e-12)
-    np.testing.assert_allclose(host(framed.each(twice)), 2 * inside, rtol=1e-12)
-    np.testing.assert_allclose(
+    assert_allclose(framed.total(moments, 2), expected(inside, y, w, 2), rtol=1e-12)
+    assert_allclose(host(framed.each(twice)), 2 * inside, rtol=1e-12)
+    assert_allclose(
         rows.total(moments, 2), expected(x, y, w, 2), rtol=1e-12
     )  # those before are as they were
 
@@ -131,7 +132,7 @@ def test_blocks_that_name_their_classes_are_right(backend):
 
 def test_a_sum_is_the_same_to_the_last_bit_every_time(backend):
     rows = backend[0]
-    np.testing.assert_array_equal(rows.total(moments, 2), rows.total(moments, 2))
+    assert_array_equal(rows.total(moments, 2), rows.total(moments, 2))
 
 
 def test_a_fault_in_a_block_comes_out(backend):

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelpool import SharedKernelClassifier, Start
 from kernelpool.errors import CollapsedKernelError, EmptyKernelWarning
@@ -111,13 +112,13 @@ def test_fits_and_answers_as_when_centered_and_scaled(data, family, kernel_prior
         model.covariances_,
     )
     assert all(np.isfinite(answer).all() for answer in answers)
-    np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1, rtol=1e-5)
+    assert_allclose(model.predict_proba(x).sum(axis=1), 1, rtol=1e-5)
     assert (np.diff(model.history_) >= -1e-6).all()
     tame = fitted(tamed(x), y, family, kernel_prior=kernel_prior)
-    np.testing.assert_array_equal(model.predict(x), tame.predict(tamed(x)))
+    assert_array_equal(model.predict(x), tame.predict(tamed(x)))
     # float32 at a mean of 1000 knows a deviation of 0.1 to some 1e-3
     atol = 0.02 if x.dtype == np.float32 else 1e-4
-    np.testing.assert_allclose(model.predict_proba(x), tame.predict_proba(tamed(x)), atol=atol)
+    assert_allclose(model.predict_proba(x), tame.predict_proba(tamed(x)), atol=atol)
 
 
 def test_without_a_floor_the_error_names_kernel_and_feature():
@@ -136,9 +137,7 @@ def test_the_floor_is_a_part_of_each_features_variance():
         np.repeat(x[:4], 30, axis=0), np.repeat(y[:4], 30), "diag", covariance_floor=1e-3, sharing=0
     )
     variance = np.repeat(x[:4], 30, axis=0).var(axis=0)
-    np.testing.assert_allclose(
-        model.covariances_[:, :3].min(axis=0), 1e-3 * variance[:3], rtol=1e-6
-    )
+    assert_allclose(model.covariances_[:, :3].min(axis=0), 1e-3 * variance[:3], rtol=1e-6)
 
 
 def test_far_rows_of_every_kind_get_an_answer(family):
@@ -148,8 +147,8 @@ def test_far_rows_of_every_kind_get_an_answer(family):
     for rows in (far, far[:1].astype(np.float32)):
         probability = model.predict_proba(rows)
         assert probability.dtype == rows.dtype
-        np.testing.assert_allclose(probability.sum(axis=1), 1, rtol=1e-6)
-        np.testing.assert_allclose(model.kernel_posterior(rows).sum(axis=1), 1, rtol=1e-6)
+        assert_allclose(probability.sum(axis=1), 1, rtol=1e-6)
+        assert_allclose(model.kernel_posterior(rows).sum(axis=1), 1, rtol=1e-6)
         assert np.isfinite(model.score_samples(rows)).all()
 
 
@@ -169,10 +168,10 @@ def test_empty_kernels_are_moved_dropped_or_kept(family):
     assert dropped.means_.shape == (3, 3)
     assert dropped.mixing_.shape == (3, 2)
     assert dropped.owners_.tolist() == [0, 1, 1]
-    np.testing.assert_allclose(dropped.mixing_.sum(axis=0), 1)
+    assert_allclose(dropped.mixing_.sum(axis=0), 1)
     kept = SharedKernelClassifier.prbf(4, empty_kernels="keep", **start).fit(x, y)
-    np.testing.assert_allclose(kept.means_[3], 60, rtol=0.2)
-    np.testing.assert_allclose(kept.mixing_[3], 0, atol=1e-6)
+    assert_allclose(kept.means_[3], 60, rtol=0.2)
+    assert_allclose(kept.mixing_[3], 0, atol=1e-6)
     outliers = np.array([[-9.0, -9, -9], [-9.1, -9, -9], [-9, -9.1, -9]])
     more = np.vstack([x, outliers]), np.r_[y, 0, 0, 0]
     moved = SharedKernelClassifier.prbf(4, empty_kernels="move", **start).fit(*more)
@@ -200,5 +199,5 @@ def test_a_class_of_hardly_any_weight_keeps_a_kernel(policy):
         warnings.simplefilter("ignore", EmptyKernelWarning)
         model.fit(x, y, sample_weight=np.where(y < 2, 1.0, 1e-300))
     assert model.mixing_.shape[1] == 3
-    np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
+    assert_allclose(model.mixing_.sum(axis=0), 1)
     assert np.isfinite(model.log_density(x)).all()

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from kernelpool import SharedKernelClassifier, Training
@@ -31,10 +32,10 @@ def test_class_probabilities_are_weights_of_rows():
     model = SharedKernelClassifier([1, 1, 1], sharing=0.0, **PLAIN).fit(x[:, None], share, weight)
     mass = weight @ share
     mean = (weight * x) @ share / mass
-    np.testing.assert_allclose(model.means_[:, 0], mean, rtol=1e-6)
+    assert_allclose(model.means_[:, 0], mean, rtol=1e-6)
     expected = [(weight * share[:, k]) @ (x - mean[k]) ** 2 / mass[k] for k in range(3)]
-    np.testing.assert_allclose(model.covariances_[:, 0], expected, rtol=1e-6)
-    np.testing.assert_allclose(model.class_prior_, mass / mass.sum(), rtol=1e-9)
+    assert_allclose(model.covariances_[:, 0], expected, rtol=1e-6)
+    assert_allclose(model.class_prior_, mass / mass.sum(), rtol=1e-9)
     assert model.classes_.tolist() == [0, 1, 2]
     frame = pd.DataFrame(share, columns=[3, 5, 4])  # labels keep their type
     again = clone(model).fit(x[:, None], frame, weight)
@@ -48,7 +49,7 @@ def test_certain_probabilities_are_labels():
     matrix = pd.DataFrame(np.eye(3)[code][:, [2, 0, 1]], columns=["w", "u", "v"])
     as_matrix = SharedKernelClassifier(**settings).fit(x[:, None], matrix)
     as_labels = SharedKernelClassifier(**settings).fit(x[:, None], names[code])
-    np.testing.assert_allclose(
+    assert_allclose(
         as_matrix.predict_proba(x[:, None]), as_labels.predict_proba(x[:, None]), atol=1e-9
     )
     assert as_matrix.predict(x[:5, None]).tolist() == as_labels.predict(x[:5, None]).tolist()

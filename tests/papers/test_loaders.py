@@ -4,6 +4,7 @@ can be found.
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_breast_cancer
 
 from kernelpool.datasets.generators import RIPLEY_BAYES_ERROR
@@ -34,8 +35,8 @@ def test_pima_missing_values(pima):
     data = datasets.load_pima(missing="nan").data
     holes = np.isnan(data)
     assert holes.sum(axis=0).tolist() == [0, 5, 35, 227, 374, 11, 0, 0]
-    np.testing.assert_array_equal(holes, X == 0)
-    np.testing.assert_array_equal(data[~holes], X[~holes])
+    assert_array_equal(holes, X == 0)
+    assert_array_equal(data[~holes], X[~holes])
     assert not np.isnan(datasets.load_pima().data).any()
 
 
@@ -58,14 +59,14 @@ def _assert_discriminant_axes(Z, X, y):
     assert np.abs(residual).max() < 1e-6
     means = np.array([Z[y == k].mean(axis=0) for k in range(6)])
     within = (Z - means[y]).T @ (Z - means[y]) / len(y)
-    np.testing.assert_allclose(within, within[0, 0] * np.eye(5), atol=1e-6)
+    assert_allclose(within, within[0, 0] * np.eye(5), atol=1e-6)
     assert within[0, 0] == pytest.approx(
         1, rel=2e-3
     )  # scikit-learn has divided by n and by n - 6, a part in a thousand apart
     offset = (means - Z.mean(axis=0)) * np.sqrt(np.bincount(y))[:, None]
     between = offset.T @ offset / len(y)
     spread = np.diag(between)
-    np.testing.assert_allclose(between, np.diag(spread), atol=1e-6 * spread[0])
+    assert_allclose(between, np.diag(spread), atol=1e-6 * spread[0])
     assert np.all(np.diff(spread) < 0)
 
 
@@ -84,8 +85,8 @@ def test_missing_reason(folder):
 def test_wdbc_needs_no_file(nowhere):
     bunch = datasets.load_wdbc()
     reference = load_breast_cancer()
-    np.testing.assert_array_equal(bunch.data, reference.data)
-    np.testing.assert_array_equal(bunch.target, reference.target)
+    assert_array_equal(bunch.data, reference.data)
+    assert_array_equal(bunch.target, reference.target)
     assert np.bincount(bunch.target).tolist() == [212, 357]
     assert bunch.target_names.tolist() == ["malignant", "benign"]
     assert bunch.feature_names == reference.feature_names.tolist()
@@ -128,7 +129,7 @@ def test_real_pima():
     }  # fmt: skip
     # UCI's description prints these means, zeros counted as values.
     means = datasets.load_pima().data.mean(axis=0)
-    np.testing.assert_allclose(means, [3.8, 120.9, 69.1, 20.5, 79.8, 32.0, 0.5, 33.2], atol=0.051)
+    assert_allclose(means, [3.8, 120.9, 69.1, 20.5, 79.8, 32.0, 0.5, 33.2], atol=0.051)
 
 
 def test_real_ionosphere():

@@ -1,7 +1,7 @@
 """Where data sets are looked for, in which order, and what is said about each place."""
 
-import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from kernelpool.errors import KernelpoolError, MissingDatasetError
 from papers import data as datasets
@@ -25,8 +25,8 @@ def test_folder(name, folder):
     X, y = made_up(name)
     write_folder(folder, name, csv_text(name, X, y))
     bunch = LOADERS[name]()
-    np.testing.assert_array_equal(bunch.data, X)
-    np.testing.assert_array_equal(bunch.target, y)
+    assert_array_equal(bunch.data, X)
+    assert_array_equal(bunch.target, y)
     assert bunch.filename == str(folder / f"{name}.csv.gz")
     assert bunch.filename in bunch.source
 
@@ -36,8 +36,8 @@ def test_openml(name, openml):
     X, y = made_up(name, lost=5 if name == "satimage" else 0)
     openml(name, X, y)
     bunch = LOADERS[name]()
-    np.testing.assert_array_equal(bunch.data, X)
-    np.testing.assert_array_equal(bunch.target, y)
+    assert_array_equal(bunch.data, X)
+    assert_array_equal(bunch.target, y)
     assert bunch.source == f"OpenML data set {OPENML_NUMBERS[name]}"
     assert bunch.filename is None
     assert bunch.feature_names == list(sets.KNOWN[name].features)

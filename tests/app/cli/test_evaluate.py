@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.stats import beta, binomtest
 from sklearn.metrics import (
     average_precision_score,
@@ -43,17 +44,17 @@ def test_evaluate_is_what_others_compute(run, model, new):
     interval = binomtest(wrong, 150).proportion_ci(0.95, "exact")
     expected = [wrong / 150, *interval, beta.ppf(0.95, wrong + 1, 150 - wrong)]
     numbers = [found[name] for name in ("error", "low", "high", "certified")]
-    np.testing.assert_allclose(numbers, expected, rtol=1e-6)
+    assert_allclose(numbers, expected, rtol=1e-6)
     metrics = inspection.Metrics.of(np.searchsorted(classes, Y), probability).to_dict(0.05)
     for name in ("log_loss", "brier", "calibration_error"):
         assert found[name] == pytest.approx(metrics[name], rel=1e-12)
     assert found["confusion"] == metrics["confusion"]
     auc = roc_auc_score(Y, probability, multi_class="ovr")
-    np.testing.assert_allclose(found["auc"], auc, rtol=1e-12)
+    assert_allclose(found["auc"], auc, rtol=1e-12)
     assert found["rare"] == []
     tried = run("evaluate", model, new, "--json", "--tried", 10, "--confidence", 0.9).json
     bound = beta.ppf(1 - 0.1 / 10, wrong + 1, 150 - wrong)
-    np.testing.assert_allclose(tried["certified"], bound, rtol=1e-6)
+    assert_allclose(tried["certified"], bound, rtol=1e-6)
     assert tried["high"] < found["high"]
     run("evaluate", model, new, "--at-most", found["certified"] + 0.001)
     ran = run("evaluate", model, new, "--at-most", found["certified"] - 0.001, code=7)

@@ -11,6 +11,7 @@ import pyarrow.csv as pcsv
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from numpy.testing import assert_allclose
 
 import kernelpool
 from kernelpool import inspection
@@ -39,8 +40,8 @@ def check(found, expected):
     assert found.column("label").to_pylist() == label.tolist()
     columns = np.column_stack([found.column(name).to_numpy() for name in names[1:4]])
     # of a probability of 1e-20 the logarithm has 46 times the rounding of one
-    np.testing.assert_allclose(columns, probability, rtol=1e-14, atol=1e-30)
-    np.testing.assert_allclose(found.column("log_density").to_numpy(), density, rtol=1e-14)
+    assert_allclose(columns, probability, rtol=1e-14, atol=1e-30)
+    assert_allclose(found.column("log_density").to_numpy(), density, rtol=1e-14)
 
 
 def test_every_format_holds_the_same_however_rows_are_cut(run, fitted, expected, monkeypatch):
@@ -83,8 +84,8 @@ def test_cells_that_are_missing_or_unreadable(run, fitted):
     known = pa.table({"a": [np.nan, np.nan], "b": [4.9, np.nan]})
     found = np.array([[float(row[f"probability_{c}"]) for c in model.classes_] for row in rows])
     probability = np.asarray(model.predict_proba(known))
-    np.testing.assert_allclose(found[:4], probability[[0, 0, 0, 1]], rtol=1e-12)
-    np.testing.assert_allclose(found[3], np.ones(3) / 3, atol=0.02)  # the class frequencies
+    assert_allclose(found[:4], probability[[0, 0, 0, 1]], rtol=1e-12)
+    assert_allclose(found[3], np.ones(3) / 3, atol=0.02)  # the class frequencies
     assert ran["unreadable"] == {"a": 2}
     assert ran["rows_with_missing_cells"] == 4
     ran = run("predict", fitted[1], data)
@@ -207,7 +208,7 @@ def test_other_class_frequencies(run, blurred):
         run("predict", path, new, "-o", "p.csv", "--class-prior", text, "--force")
         expected = inspection.with_class_prior(model, prior).predict_proba(table(rows))
         found = [[float(r[f"probability_{c}"]) for c in model.classes_] for r in read("p.csv")]
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        assert_allclose(found, expected, rtol=1e-9)
     assert "CLASS=SHARE pairs" in run("predict", path, new, "--class-prior", "some", code=2).text
     assert "pink" in run("predict", path, new, "--class-prior", "pink=0.5", code=2).text
 

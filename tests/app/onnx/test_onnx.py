@@ -13,6 +13,7 @@ import onnx
 import onnxruntime
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -84,7 +85,7 @@ def assert_agree(found, wanted, tolerance):
             assert (np.isfinite(found[name]) == there).all(), (
                 name
             )  # minus infinity where no kernel covers a row
-            np.testing.assert_allclose(
+            assert_allclose(
                 found[name][there], value[there], rtol=tolerance, atol=tolerance, err_msg=name
             )
 
@@ -167,7 +168,7 @@ def test_a_runtime_that_optimizes_does_not_round_to_float32():
     found = run(kernelpool.to_onnx(model, precision="float64"), X)["log_density"]
     wanted = model.log_density(X)
     there = np.isfinite(wanted)
-    np.testing.assert_allclose(found[there], wanted[there], rtol=1e-10)
+    assert_allclose(found[there], wanted[there], rtol=1e-10)
 
 
 def test_a_row_nearer_to_a_kernel_than_any_before_stays_finite():
@@ -194,7 +195,7 @@ def test_rows_at_an_offset_of_a_million():
         assert_agree(run(graphs[0], shifted), expected(model, shifted), 1e-5)
         if not isinstance(model, Pipeline):  # skl2onnx's scaler loses more
             narrow = run(graphs[1], shifted)["probabilities"]
-            np.testing.assert_allclose(narrow, expected(model, shifted)["probabilities"], atol=1e-4)
+            assert_allclose(narrow, expected(model, shifted)["probabilities"], atol=1e-4)
 
 
 # -- tables: categories and missing cells ----------------------------------------------------------
@@ -267,12 +268,8 @@ def test_mixtures_integrate_missing_cells_out_in_the_graph(name, numbers):
             found = run(exported, part.to_numpy(np.float64))
         else:
             found = run_table(exported, part, np.float64)
-        np.testing.assert_allclose(
-            found["probabilities"], model.predict_proba(part), rtol=1e-8, atol=1e-10
-        )
-        np.testing.assert_allclose(
-            found["log_density"], model.log_density(part), rtol=1e-8, atol=1e-9
-        )
+        assert_allclose(found["probabilities"], model.predict_proba(part), rtol=1e-8, atol=1e-10)
+        assert_allclose(found["log_density"], model.log_density(part), rtol=1e-8, atol=1e-9)
         assert found["label"].tolist() == model.predict(part).tolist()
     if not numbers:
         about = {entry.key: entry.value for entry in exported.metadata_props}
@@ -297,7 +294,7 @@ def test_other_networks_answer_categories_and_refuse_missing_cells(name):
     other = frame.assign(label=np.where(np.arange(len(frame)) % 7, frame.label, "violet"))
     narrow = other.astype(dict.fromkeys(("length", "width", "weight"), np.float32))
     found = run_table(exported, narrow)
-    np.testing.assert_allclose(found["probabilities"], model.predict_proba(narrow), atol=1e-5)
+    assert_allclose(found["probabilities"], model.predict_proba(narrow), atol=1e-5)
     for column in ("length", "label"):
         rows = narrow.copy()
         rows.loc[3, column] = None

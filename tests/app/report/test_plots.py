@@ -4,6 +4,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.patches import Ellipse
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.calibration import calibration_curve
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
@@ -61,8 +62,8 @@ def test_ellipses_are_the_covariances_along_the_two_features(family, blobs):
     ax = plot_kernels(model, X, y, features=(3, 1))
     centers, covariances, _ = ellipses(ax)
     order = np.argsort(-(model.mixing_ * model.class_prior_).sum(axis=1), kind="stable")
-    np.testing.assert_allclose(centers, model.means_[order][:, [3, 1]])
-    np.testing.assert_allclose(covariances / 4, whole[order][:, [3, 1]][:, :, [3, 1]], atol=1e-12)
+    assert_allclose(centers, model.means_[order][:, [3, 1]])
+    assert_allclose(covariances / 4, whole[order][:, [3, 1]][:, :, [3, 1]], atol=1e-12)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("feature 3", "feature 1")
 
 
@@ -72,7 +73,7 @@ def test_more_features_are_projected_on_the_directions_in_which_classes_differ()
     X = rng.normal(size=(400, 5)) * [1, 1, 1, 1, 50] + np.outer(y, [0, 0, 4, 0, 0])
     axes = plots.discriminants(X, y)
     assert np.abs(axes[:, 0]).argmax() == 2
-    np.testing.assert_allclose((X @ axes).std(axis=0), 1.0)
+    assert_allclose((X @ axes).std(axis=0), 1.0)
     lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.0).fit(X, y).transform(X)[:, 0]
     assert abs(np.corrcoef(lda, X @ axes[:, 0])[0, 1]) > 0.999
     model = SharedKernelClassifier.prbf(2, random_state=0, tol=0.02).fit(X, y)
@@ -80,7 +81,7 @@ def test_more_features_are_projected_on_the_directions_in_which_classes_differ()
     ax = plot_kernels(model, partial, [*y, 0])
     assert ax.get_xlabel() == "discriminant 1"
     centers = ellipses(ax)[0]
-    np.testing.assert_allclose(np.sort(centers, 0), np.sort(model.means_ @ axes, 0), rtol=1e-6)
+    assert_allclose(np.sort(centers, 0), np.sort(model.means_ @ axes, 0), rtol=1e-6)
 
 
 def test_regions_are_decisions_refusals_included(rejecting, clouds):
@@ -91,7 +92,7 @@ def test_regions_are_decisions_refusals_included(rejecting, clouds):
     grid = np.column_stack([g.ravel() for g in np.meshgrid(across, up)])
     decision = model.decide(grid)
     label = model.predict_proba(grid).argmax(axis=1)
-    np.testing.assert_array_equal(code.ravel(), np.where(decision > 0, 1 + decision, label))
+    assert_array_equal(code.ravel(), np.where(decision > 0, 1 + decision, label))
     assert set(code.ravel()) == {0, 1, 2, 3}
     texts = [t.get_text() for t in plot_kernels(model, X, y).get_legend().get_texts()]
     assert texts[-2:] == ["ambiguous", "novel"]
@@ -119,8 +120,8 @@ def test_calibration_is_scikit_learns(clouds, fitted):
     right = fitted.classes_[probability.argmax(axis=1)] == y
     share, sure = calibration_curve(right, probability.max(axis=1), n_bins=10)
     (drawn,) = ax.containers
-    np.testing.assert_allclose(drawn.lines[0].get_xdata(), sure)
-    np.testing.assert_allclose(drawn.lines[0].get_ydata(), share)
+    assert_allclose(drawn.lines[0].get_xdata(), sure)
+    assert_allclose(drawn.lines[0].get_ydata(), share)
     assert drawn.lines[0].get_linestyle() == "None"  # of few rows a line would be a zigzag
 
 
