@@ -5,11 +5,21 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from scipy.special import log_softmax
+from scipy.stats import sem
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
-from kernelpool.data.folds import Selection, cross_fit, hold_out, row_keys, stratified_folds
+from kernelpool.data.folds import (
+    Loss,
+    Selection,
+    choose,
+    cross_fit,
+    held_out_loss,
+    hold_out,
+    row_keys,
+    stratified_folds,
+)
 
 
 @pytest.mark.parametrize("n_folds", [2, 3, 5])
@@ -126,3 +136,68 @@ def test_rows_without_a_class_and_classes_ruled_out():
     assert loss == pytest.approx(5e5)  # of two rows with a class one is ruled out
     assert selection.add(np.log(np.full((3, 2), 0.5))) == pytest.approx(np.log(2))
     assert np.isfinite(selection.log_proba[0]).all()  # the others like the second step better
+
+
+# -- losses on held-out rows ------------------------------------------------------------------------
+
+
+def drawn(n=4000, sharpness=1.0, seed=0):
+    """Rows whose class is drawn from softmax(logits), and the logits times `sharpness`."""
+    rng = np.random.default_rng(seed)
+    logits = 2 * rng.normal(size=(n, 3))
+    chance = np.exp(log_softmax(logits, axis=1))
+    code = (rng.random((n, 1)) > np.cumsum(chance, axis=1)).sum(axis=1)
+    return sharpness * logits, code
+
+
+def test_plain_loss_is_the_log_loss():
+    logits, code = drawn()
+    weight = np.random.default_rng(1).uniform(0.5, 2, size=len(code))
+    found = held_out_loss(logits + 1000.0, code, weight)
+    expected = log_loss(code, np.exp(log_softmax(logits, axis=1)), sample_weight=weight)
+    assert found.mean(found.plain) == pytest.approx(expected)
+    assert found.mean(found.wrong) == pytest.approx(
+        weight @ (logits.argmax(axis=1) != code) / weight.sum()
+    )
+
+
+@pytest.mark.parametrize("sharpness", [1.0, 5.0, 40.0])
+def test_tempered_loss_does_not_depend_on_how_sure_a_network_is(sharpness):
+    honest, code = drawn()
+    sure, _ = drawn(sharpness=sharpness)
+    a, b = (held_out_loss(logits, code, np.ones(len(code))) for logits in (honest, sure))
+    assert b.beta == pytest.approx(1 / sharpness, rel=0.1)
+    assert b.mean(b.tempered) == pytest.approx(a.mean(a.tempered), abs=1e-4)
+    assert sharpness == 1 or b.mean(b.plain) > a.mean(a.plain) + 0.1
+
+
+def test_standard_error_is_that_of_the_paired_difference():
+    logits, code = drawn(500)
+    a = held_out_loss(logits, code, np.ones(500))
+    b = held_out_loss(logits + logits**2, code, np.ones(500))
+    behind, error = b.behind(a)
+    assert behind == pytest.approx(b.tempered.mean() - a.tempered.mean())
+    assert error == pytest.approx(sem(b.tempered - a.tempered, ddof=0))
+
+
+def constant(tempered, plain, noise=0.0):
+    """Losses of 100 rows with these means; `noise` is the deviation of both."""
+    wave = np.resize([noise, -noise], 100)
+    return Loss(plain + wave, tempered + wave, np.zeros(100, bool), 1.0, np.ones(100))
+
+
+# the standard error of a difference from the first is 1 / sqrt(100) = 0.1
+@pytest.mark.parametrize(
+    ("losses", "sizes", "expected"),
+    [
+        # the third is blunt, the second calmer than the first
+        ([constant(0.50, 2.0), constant(0.58, 1.0, 1.0), constant(0.62, 0.1, 1.0)], [1, 9, 1], 1),
+        # the third is less calm than the first by more than the error
+        ([constant(0.50, 1.0), constant(0.55, 1.05, 1.0), constant(0.56, 1.2, 1.0)], [9, 5, 1], 1),
+        ([constant(0.5, 1.001), constant(0.5, 1.0, 0.1), constant(0.5, 1.0)], [2, 2, 2], 1),
+        ([constant(0.5, 1.0)] * 3, [4, 2, 2], 1),  # the earliest of equals
+    ],
+)
+def test_choice_is_sharp_then_calm_then_small(losses, sizes, expected):
+    assert choose(losses, [(size,) for size in sizes]) == expected
+    assert choose(losses, [(0, size) for size in sizes]) == expected  # the second entry decides

@@ -13,10 +13,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from kernelpool import SharedKernelClassifier, Training
+from kernelpool.data.door import training_data
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
 from kernelpool.kernels import FAMILIES, Kernels
-from kernelpool.mixtures.conditional import BETAS, log_proba, tempered, tempered_losses
+from kernelpool.mixtures.conditional import BETAS, divide, log_proba, tempered, tempered_losses
+from kernelpool.mixtures.fit import MixtureSettings, MixtureTraining
 from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.rows import as_rows
 
@@ -391,3 +393,51 @@ def test_many_classes_take_fewer_steps(clouds, monkeypatch):
     assert losses[0] <= losses[1] < losses[2]
     # without a climb there is the solution of EM, tempered
     assert losses[2] == pytest.approx(log_loss(y_test, em.predict_proba(X_test)), abs=0.01)
+
+
+# -- rows held out where they live -----------------------------------------------------------------
+
+
+def moments(block):
+    weight = np.ones(len(block.y)) if block.weight is None else block.weight
+    return np.column_stack([weight, weight[:, None] * block.x, block.y * weight]).sum(axis=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("covariance_type", ["full", "spherical"])
+def test_every_row_either_trains_or_is_held_out(dtype, covariance_type, monkeypatch):
+    monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_HELD_OUT", 500)
+    X, y = make_clouds(4000, random_state=0)
+    X = (1000 + 3 * X).astype(dtype)
+    y = np.where(np.arange(len(y)) % 5 == 0, 7, y)  # 7 marks rows without a class
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    data = training_data(X, y, weight, name="", n_jobs=1, unlabeled=7)
+    settings = MixtureSettings(4, covariance_type, seed=3)
+    part, out = divide(data, settings)
+    assert (out.code >= 0).all()
+    assert len(out.code) == pytest.approx(
+        0.8 * 500, rel=0.2
+    )  # one in five has no class, and always trains
+    assert part.n_rows + len(out.code) == len(y)
+    whole = MixtureTraining(data, settings)
+    training = MixtureTraining(part, settings)
+    x = whole.frame.inside(out.x)
+    held = np.concatenate([[out.weight.sum()], out.weight @ x, [out.weight @ out.code]])
+    np.testing.assert_allclose(
+        whole.rows.total(moments),
+        training.rows.total(moments) + held,
+        rtol=1e-6,
+        atol=0.1 if dtype == np.float32 else 1e-6,
+    )
+    np.testing.assert_allclose(
+        part.class_weight + np.bincount(out.code, out.weight), data.class_weight
+    )
+
+
+def test_a_class_of_few_rows_is_not_held_out(monkeypatch):
+    monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_HELD_OUT", 3000)
+    X, y = make_clouds(4000, random_state=0)
+    y[:10] = 2
+    _, out = divide(training_data(X, y, name=""), MixtureSettings(3))
+    assert set(out.code) == {0, 1}
+    assert len(out.code) == pytest.approx(800, rel=0.15)  # never more than a fifth

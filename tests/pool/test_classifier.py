@@ -14,7 +14,9 @@ from sklearn.naive_bayes import GaussianNB
 
 from kernelpool import PooledClassifier, SharedKernelClassifier
 from kernelpool.datasets import make_clouds
-from kernelpool.errors import KernelpoolError, UnfinishedWarning
+from kernelpool.errors import UnfinishedWarning
+from kernelpool.kernels import FAMILIES
+from kernelpool.kernels.product import Product
 
 MEMBERS = [
     ("mixture", SharedKernelClassifier.prbf(6, random_state=0)),
@@ -75,7 +77,7 @@ def test_densities_are_those_of_the_mixtures(pool, clouds):
 def test_a_pool_without_densities(clouds):
     model = PooledClassifier([GaussianNB()], random_state=0).fit(*clouds[0])
     assert not hasattr(model, "score_samples")
-    assert model.held_out_log_density_ is None
+    assert not hasattr(model, "held_out_log_density_")
     assert hasattr(PooledClassifier(), "score_samples")  # of its mixtures, once it is fitted
 
 
@@ -138,6 +140,22 @@ def test_the_default_pool_takes_tables(table):
     assert younger < older
 
 
+def test_predictions_make_no_kernels_from_arrays(table, monkeypatch):
+    frame, _, model, _ = table
+    calls = []
+    for family in set(FAMILIES.values()) | {Product}:
+
+        def counted(*args, method=family.from_arrays):
+            calls.append(method)
+            return method(*args)
+
+        monkeypatch.setattr(family, "from_arrays", counted)
+    model.predict_proba(frame)
+    assert not calls
+    model.networks_[0].estimator.marginal([0]).predict_proba([[0.0]])
+    assert calls
+
+
 def test_the_leaderboard_has_the_lowest_loss_first(table):
     _, _, model, _ = table
     board = model.leaderboard()
@@ -147,11 +165,6 @@ def test_the_leaderboard_has_the_lowest_loss_first(table):
     assert weights.sum() == pytest.approx(model.weights_.sum())
     assert (board["fit_seconds"] > 0).all()
     assert (board["predict_seconds"] > 0).tolist() == (board["weight"] > 0).tolist()
-
-
-def test_members_by_name_are_refused():
-    with pytest.raises(KernelpoolError, match=r"or one of .*'fast'.*; str 1 is 'catboost'"):
-        PooledClassifier(["catboost"]).fit(np.eye(4), [0, 1, 0, 1])
 
 
 def test_named_members_take_the_table_as_it_is(table):
@@ -171,24 +184,6 @@ def test_named_members_take_the_table_as_it_is(table):
     model.predict(frame)
     assert set(kinds[::2][:1]) == {pd.DataFrame}
     assert kinds[-1] == list(frame.dtypes.astype(str))
-
-
-def test_a_pool_of_members_without_skill_has_one():
-    class Coin(DummyClassifier):
-        """Certain of a class at random: any weight of it raises the loss."""
-
-        def predict_proba(self, X):
-            right = np.abs(np.sin(1e4 * np.asarray(X)[:, 0])) > 0.5
-            return np.where(right[:, None], [[0.999, 0.001]], [[0.001, 0.999]])
-
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(60, 2))
-    y = np.arange(60) % 2
-    model = PooledClassifier(
-        [("coin", Coin())], pooling="log_linear", n_folds=2, random_state=0
-    ).fit(x, y)
-    assert len(model.members_) == 1
-    np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("share", [0, 0.2])

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import yeojohnson
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 
-from kernelpool.pool.fit import scaled_view, warped_view, yeo_johnson
+from kernelpool.pool.views import scaled_view, warped_view, yeo_johnson
 
 NUMBERS = (0, 0, 0)
 

@@ -242,6 +242,11 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
         return xp.take(xp.asarray(self.classes_, device=device(codes)), codes, axis=0)
 
 
+def encoded_log_proba(estimator: ProbabilityClassifier, x: np.ndarray) -> np.ndarray:
+    """log P(C_k|x) of encoded rows in memory, which are not checked, (n, K)."""
+    return estimator._log_proba(x)
+
+
 def argmax_class(scores: Array) -> Array:
     """Code of the class with the highest score, (n,)."""
     return namespace(scores).argmax(scores, axis=1)

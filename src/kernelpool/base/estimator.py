@@ -71,3 +71,8 @@ class Estimator(NotebookMixin, BaseEstimator):  # type: ignore[misc]
         other = copy(self)
         other._fitted = replaced(self._fitted, "columns", columns)
         return other
+
+
+def fitted_record(estimator: Any) -> Any:
+    """The fitted record of an estimator, for rooms that build on its methods."""
+    return estimator._fitted

@@ -12,7 +12,8 @@ import numpy as np
 from ..arrays import safe_log
 from ..base.classifier import Estimator
 from ..errors import KernelpoolError
-from .fit import FARTHEST, LOWEST, View
+from .combine import LEAST_LOG_PROBA
+from .views import View
 
 
 def to_graph(x: Any, fitted: Any) -> dict[str, Any]:
@@ -31,11 +32,11 @@ def to_graph(x: Any, fitted: Any) -> dict[str, Any]:
     log_proba = []
     for member in fitted.members:
         probabilities = [
-            answer["probabilities"].clip(math.exp(LOWEST)).shares()
+            answer["probabilities"].clip(math.exp(LEAST_LOG_PROBA)).shares()
             for network, answer in zip(fitted.networks, answers, strict=True)
             if network.member == member
         ]
-        log_proba.append(np.log(g.mean(probabilities)).clip(LOWEST))
+        log_proba.append(np.log(g.mean(probabilities)).clip(LEAST_LOG_PROBA))
     stacked = g.stack(log_proba)  # (n, L, K)
     if fitted.pooling == "linear":
         scores = (stacked + g.safe_log(fitted.weights)[:, None]).logsumexp()
@@ -65,4 +66,4 @@ def in_view(x: Any, view: View) -> Any:
     grown = np.tanh(exponent * 0.5) * (np.exp(exponent) + 1.0)  # exp - 1
     psi = g.where(straight, size, grown / g.where(straight, 1.0, power)) * np.sign(u)
     scale: Any = view.warped_scale
-    return ((psi - view.warped_center) * (1 / scale)).clip(-FARTHEST, FARTHEST)
+    return ((psi - view.warped_center) * (1 / scale)).clip(-view.LIMIT, view.LIMIT)

@@ -123,19 +123,19 @@ def test_float32_inside_agrees_to_1e_5_near_the_data(name):
 @pytest.mark.parametrize("precision", ["mixed", "float32"])
 def test_a_pool_in_several_views_agrees(precision, monkeypatch):
     """Scaled, warped and in a learned metric: skewed features, one of them constant."""
-    pooled = import_module("kernelpool.pool.classifier")
+    members = import_module("kernelpool.pool.members")
     X, y, _, _ = rows()
     X = np.column_stack(
         [np.exp(X[:, 0]), 100 * X[:, 1] + 5, -np.exp(X[:, 2]), np.full(len(X), 7.0)]
     )
     rbf = RBFNetworkClassifier(20, standardize=False, metric="learned")
     candidates = [
-        pooled.Candidate("plain", kernels(), "codes"),
-        pooled.Candidate("warped", kernels(training="conditional"), "warped"),
-        pooled.Candidate("metric", rbf, "warped"),
-        pooled.Candidate("straight metric", rbf, "scaled"),
+        members.Candidate("plain", kernels(), "codes"),
+        members.Candidate("warped", kernels(training="conditional"), "warped"),
+        members.Candidate("metric", rbf, "warped"),
+        members.Candidate("straight metric", rbf, "scaled"),
     ]
-    monkeypatch.setattr(pooled, "candidates_for", lambda *_: candidates)
+    monkeypatch.setattr("kernelpool.pool.fit.candidates_of", lambda *_: candidates)
     model = kernelpool.PooledClassifier(n_folds=2, random_state=0).fit(X, y)
     assert set(model.views_) == {"scaled", "warped"}
     x = (near_and_far(X) if precision == "mixed" else X[:60]).astype(np.float32)
