@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import estimator_html_repr
 
 from kernelpool import SharedKernelClassifier
-from kernelpool.inspection.describe import notebook_summary
+from kernelpool.inspection.notebook import notebook_summary
 
 
 def diagram_of(model):

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from kernelpool import RejectClassifier, SharedKernelClassifier
-from kernelpool.inspection import Inside, Pool, describe, innermost
+from kernelpool.inspection import FittedPipeline, Pool, describe, innermost
 from kernelpool.inspection.describe import joined_pools
 
 MODEL = SharedKernelClassifier.prbf(2, max_iter=5, tol=1, random_state=0)
@@ -30,7 +30,7 @@ def test_the_model_is_found_inside_everything(rows):
     chain = make_pipeline(StandardScaler(), RobustScaler(), MaxAbsScaler(), search)
     inner = FrozenEstimator(chain.fit(x.to_numpy(), y))
     outer = RejectClassifier(make_pipeline(MinMaxScaler(), inner), ambiguity=0.1).fit(x, y)
-    found = Inside(outer, x)
+    found = FittedPipeline(outer, x)
     assert type(found.model) is type(innermost(outer)) is SharedKernelClassifier
     kinds = ["RejectClassifier", "Pipeline", "FrozenEstimator", "Pipeline", "GridSearchCV"]
     assert [type(wrapper).__name__ for wrapper in found.wrappers] == kinds
@@ -43,7 +43,7 @@ def test_the_model_is_found_inside_everything(rows):
 
 def test_kernels_are_in_the_units_of_the_input(rows):
     chain = make_pipeline(StandardScaler(), clone(MODEL).set_params(covariance_type="full"))
-    pool = Inside(chain.fit(*rows), rows[0]).pool
+    pool = FittedPipeline(chain.fit(*rows), rows[0]).pool
     unit = np.diag(chain[0].scale_)
     np.testing.assert_allclose(pool.mean, chain[0].inverse_transform(chain[-1].means_))
     np.testing.assert_allclose(pool.covariance, unit @ chain[-1].covariances_ @ unit)
@@ -60,7 +60,7 @@ def test_of_networks_of_the_same_name_the_kernels_of_one_are_listed():
 def test_features_that_a_transformer_makes_have_its_names(rows):
     pipeline = make_pipeline(StandardScaler(), PCA(2), MODEL)
     assert innermost(pipeline) is MODEL
-    found = Inside(pipeline.fit(*rows), rows[0])
+    found = FittedPipeline(pipeline.fit(*rows), rows[0])
     assert (found.features, found.made) == (["pca0", "pca1"], True)
 
 
@@ -68,7 +68,7 @@ def test_a_model_of_categories_is_one_of_codes(rows):
     x = rows[0].assign(plan=["no", "yes"] * 40)
     y = rows[1]
     model = SharedKernelClassifier.prbf(2, max_iter=5, tol=1, random_state=0).fit(x, y)
-    found = Inside(model)
+    found = FittedPipeline(model)
     assert [v if v is None else v.tolist() for v in found.categories] == [
         *[None] * 3,
         ["no", "yes"],

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..errors import KernelpoolError
-from ..inspection.describe import NotebookMixin
+from ..inspection.notebook import NotebookMixin
 from ..records import attributes, replaced
 from ..tables.columns import Columns
 

@@ -19,7 +19,8 @@ from ..data.door import check_in_memory
 from ..data.folds import cross_fit, folds_of
 from ..data.labels import distinct_labels, given_weights, with_two_classes
 from ..errors import KernelpoolError, warn
-from ..inspection.describe import NotebookMixin, innermost, is_fitted_estimator, log_density
+from ..inspection.notebook import NotebookMixin
+from ..inspection.pipeline import innermost, is_fitted_estimator, log_density
 from ..pool.classifier import PooledClassifier
 from ..tables.columns import Columns
 

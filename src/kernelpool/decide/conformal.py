@@ -36,7 +36,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import to_numpy
 from ..data.labels import class_codes
 from ..errors import KernelpoolError, warn
-from ..inspection.describe import Description, describe, innermost, log_density
+from ..inspection.describe import Description, describe
+from ..inspection.pipeline import innermost, log_density
 from ..text import plural
 from .base import MetaClassifier
 

@@ -38,8 +38,9 @@ from ..arrays import to_numpy
 from ..data.door import is_in_memory
 from ..data.labels import given_weights
 from ..errors import KernelpoolError, warn, without_column_warnings
-from ..inspection.describe import Description, describe, innermost, refusals
+from ..inspection.describe import Description, describe, refusals
 from ..inspection.metrics import CoverageCurve, accepted_up_to, ambiguity_of, coverage_curve
+from ..inspection.pipeline import innermost
 from .base import MetaClassifier
 
 DEFAULT_AMBIGUITY, DEFAULT_NOVELTY = 0.2, 0.01

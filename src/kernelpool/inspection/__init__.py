@@ -9,16 +9,7 @@ made of (`describe`), how good predictions are (`Metrics`), and what is certain 
 
 from . import bounds
 from .bounds import binomial_interval
-from .describe import (
-    Description,
-    Inside,
-    Pool,
-    cells_of,
-    describe,
-    innermost,
-    never_seen,
-    refusals,
-)
+from .describe import Description, Pool, describe, refusals
 from .drift import (
     DriftReference,
     DriftReport,
@@ -47,6 +38,7 @@ from .metrics import (
     compare_models,
     coverage_curve,
 )
+from .pipeline import FittedPipeline, cells_of, innermost, never_seen
 
 __all__ = [
     "DECISIONS",
@@ -58,7 +50,7 @@ __all__ = [
     "Explanations",
     "FeatureImportance",
     "FeaturePart",
-    "Inside",
+    "FittedPipeline",
     "Metrics",
     "ModelComparison",
     "Pool",

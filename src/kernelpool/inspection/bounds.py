@@ -18,7 +18,8 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from ..errors import KernelpoolError
 from ..text import percent, plural
-from .describe import describe, innermost
+from .describe import describe
+from .pipeline import innermost
 
 __all__ = [
     "Certificate",

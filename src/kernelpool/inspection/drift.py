@@ -51,7 +51,7 @@ from ..data.labels import class_prior_for
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
 from ..text import percent, plural, shown
-from .describe import feature_names, innermost, inside_of
+from .pipeline import feature_names, innermost, inside_of
 
 N_BINS = 10
 """Of a feature of numbers; one more holds cells that are missing."""

@@ -39,7 +39,8 @@ from ..data.labels import class_codes, label_column
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
 from ..text import decimals_of, percent, plural, shown, signed, text_of
-from .describe import Inside, cells_of, describe, feature_names, innermost, never_seen
+from .describe import describe
+from .pipeline import FittedPipeline, cells_of, feature_names, innermost, never_seen
 
 MAX_SETS = 1024
 """Sets of features that are evaluated one by one; where there are more, random orders are."""
@@ -83,7 +84,7 @@ def encoded(
         raise KernelpoolError(
             f"A classifier with predict_proba is expected; got {type(model).__name__}."
         )
-    inside = Inside(model, X)
+    inside = FittedPipeline(model, X)
     columns = inside.input
     coded = inside.model
     if inside.direct:

@@ -18,7 +18,7 @@ from kernelpool.app.report.plots import (
     plot_reject_curve,
 )
 from kernelpool.errors import KernelpoolError
-from kernelpool.inspection import Inside
+from kernelpool.inspection import FittedPipeline
 
 mpl.use("agg")
 
@@ -88,7 +88,7 @@ def test_regions_are_decisions_refusals_included(rejecting, clouds):
     model, X, y = rejecting
     across = np.linspace(5, 16, 12)
     up = np.linspace(-52, -28, 9)
-    code = plots.regions_of(Inside(model, X), (0, 1), across, up)
+    code = plots.regions_of(FittedPipeline(model, X), (0, 1), across, up)
     grid = np.column_stack([g.ravel() for g in np.meshgrid(across, up)])
     decision = model.decide(grid)
     label = model.predict_proba(grid).argmax(axis=1)

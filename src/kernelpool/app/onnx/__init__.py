@@ -15,7 +15,7 @@ from ...atomic import write_atomically
 from ...decide.onnx import to_graph as refused
 from ...decide.reject import RejectClassifier
 from ...errors import KernelpoolError, warn
-from ...inspection import Inside
+from ...inspection import FittedPipeline
 from .graph import Graph
 from .inputs import inputs_of
 from .outputs import add_metadata, model_of, outputs_of
@@ -114,7 +114,7 @@ def to_onnx(
     if isinstance(estimator, RejectClassifier):
         answers = refused(answers, estimator, np.asarray(last.classes_))
     if steps is not None:
-        behind = Inside(estimator)
+        behind = FittedPipeline(estimator)
         g.offset = max(g.offset, float(np.max(np.abs(behind.offset / behind.scale))))
     if outside == np.float32 and g.offset * np.finfo(np.float32).eps > COARSE:
         warn(

@@ -44,7 +44,7 @@ from ... import ConformalClassifier, RejectClassifier
 from ...atomic import write_atomically
 from ...errors import KernelpoolError
 from ...inspection import (
-    Inside,
+    FittedPipeline,
     Metrics,
     Rate,
     ambiguity_of,
@@ -203,7 +203,7 @@ def write_report(
             f"A report needs a classifier with predict_proba; got {type(model).__name__}."
         )
     row_sets, names, notes = _row_sets(model, (X, X_test), (y, y_test), (row_ids, test_row_ids))
-    inside = Inside(model, row_sets[0].X, dates)
+    inside = FittedPipeline(model, row_sets[0].X, dates)
     rejecting = (wrapper for wrapper in inside.wrappers if isinstance(wrapper, RejectClassifier))
     reject = next(rejecting, None)
     page = {
@@ -274,7 +274,7 @@ def _row_sets(
 
 
 def _results(
-    inside: Inside, reject: Any, row_sets: list[RowSet], names: list[str], notes: list[str]
+    inside: FittedPipeline, reject: Any, row_sets: list[RowSet], names: list[str], notes: list[str]
 ) -> dict[str, Any]:
     """Everything that is computed of the rows, by the names that the template has for it."""
     model = inside.outer
@@ -417,7 +417,7 @@ def _worst_pairs(confusion: np.ndarray, names: list[str]) -> list[tuple[str, str
 # -- kernels and outliers --------------------------------------------------------------------------
 
 
-def value_text(inside: Inside, name: str, value: Any, width: float = 0.0) -> str:
+def value_text(inside: FittedPipeline, name: str, value: Any, width: float = 0.0) -> str:
     """A cell as the data have it; with the `width` of a deviation or difference what is no cell,
     such as a mean.
     """
@@ -428,7 +428,7 @@ def value_text(inside: Inside, name: str, value: Any, width: float = 0.0) -> str
     return number(value, 4 if width else 0, width)
 
 
-def _days(inside: Inside, name: str) -> str:
+def _days(inside: FittedPipeline, name: str) -> str:
     return " days" if name in inside.dates else ""
 
 
@@ -439,7 +439,7 @@ def _classes(pool: Any, j: int, most: int) -> list[tuple[int, float]]:
     return [(k, float(posterior[k])) for k in order if posterior[k] >= 0.005]
 
 
-def _kernels(inside: Inside, x: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
+def _kernels(inside: FittedPipeline, x: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
     """The greatest kernels, with what they are along features; `x` are rows, (n, d)."""
     if inside.pool is None:
         return []
@@ -455,7 +455,7 @@ def _kernels(inside: Inside, x: np.ndarray, names: list[str]) -> list[dict[str, 
     return described
 
 
-def _traits(inside: Inside, j: int, x: np.ndarray) -> list[dict[str, Any]]:
+def _traits(inside: FittedPipeline, j: int, x: np.ndarray) -> list[dict[str, Any]]:
     """Mean and width of a kernel along numbers, and the most probable of its categories.
 
     `away` is the difference from all rows, in standard deviations of the rows.
@@ -481,7 +481,7 @@ def _traits(inside: Inside, j: int, x: np.ndarray) -> list[dict[str, Any]]:
 
 
 def _outliers(
-    inside: Inside,
+    inside: FittedPipeline,
     novelty: float | None,
     row_sets: list[RowSet],
     x: list[np.ndarray],
@@ -524,7 +524,7 @@ def _outliers(
     return {"rows": rows, "bound": bounds[-1], "one_in": ONE_IN, "below": below}
 
 
-def _bounds(inside: Inside, drawn: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _bounds(inside: FittedPipeline, drawn: np.ndarray, x: np.ndarray) -> np.ndarray:
     """The log-density that one in ONE_IN drawn rows falls below, for the cells of each row, (n,).
 
     NaN for rows in which rare sets of cells are missing, except the last.
@@ -538,7 +538,7 @@ def _bounds(inside: Inside, drawn: np.ndarray, x: np.ndarray) -> np.ndarray:
     return bound
 
 
-def _surprise(inside: Inside, x: np.ndarray) -> np.ndarray | None:
+def _surprise(inside: FittedPipeline, x: np.ndarray) -> np.ndarray | None:
     """-log p(x_i | the other features) of each cell, (n, d), 0 where it is missing.
 
     That is the log-density of the row in which the cell is NaN, less that of the row.
@@ -556,7 +556,7 @@ def _surprise(inside: Inside, x: np.ndarray) -> np.ndarray | None:
 
 
 def _odd(
-    inside: Inside, X: Any, x: np.ndarray, usual: np.ndarray | None
+    inside: FittedPipeline, X: Any, x: np.ndarray, usual: np.ndarray | None
 ) -> list[list[dict[str, Any]]]:
     """Of each row the features that are least likely given the others, compared with other rows."""
     surprise = None if usual is None else _surprise(inside, x)
@@ -590,7 +590,7 @@ def _odd(
 
 
 def explore(
-    inside: Inside,
+    inside: FittedPipeline,
     X: Any,
     y: np.ndarray,
     ids: list[str],
@@ -658,7 +658,9 @@ def _range(column: np.ndarray) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _regions(inside: Inside, axes: list[int], ranges: Any, grid: list[int]) -> list[list[int]]:
+def _regions(
+    inside: FittedPipeline, axes: list[int], ranges: Any, grid: list[int]
+) -> list[list[int]]:
     """Codes of the cells of each pair of axes, from the lowest row up, as runs (code, count)."""
     runs = []
     for a, b in combinations(range(len(axes)), 2):
@@ -677,7 +679,7 @@ def _regions(inside: Inside, axes: list[int], ranges: Any, grid: list[int]) -> l
 
 
 def _drawn_kernels(
-    inside: Inside, X: Any, axes: list[int]
+    inside: FittedPipeline, X: Any, axes: list[int]
 ) -> tuple[list[dict[str, Any]], list[int]]:
     """The greatest kernels along the axes, and that of each row, -1 where it is not drawn."""
     none = [-1] * X.shape[0]
@@ -706,7 +708,7 @@ def _drawn_kernels(
 # -- the data, and how the model was made ----------------------------------------------------------
 
 
-def _columns(inside: Inside, X: Any) -> list[dict[str, Any]]:
+def _columns(inside: FittedPipeline, X: Any) -> list[dict[str, Any]]:
     """Ranges, categories and missing cells of columns."""
     columns: list[dict[str, Any]] = []
     x = inside.input.encode(X)
@@ -732,7 +734,7 @@ def _columns(inside: Inside, X: Any) -> list[dict[str, Any]]:
     return columns
 
 
-def _sentence(inside: Inside, reject: Any) -> str:
+def _sentence(inside: FittedPipeline, reject: Any) -> str:
     """The model inside, the steps before it and the wrappers around it."""
     steps = [type(step).__name__ for step in inside.steps if isinstance(step, BaseEstimator)]
     sentences = [describe(inside.model).sentence]

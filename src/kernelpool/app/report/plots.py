@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 
 from ... import RejectClassifier
 from ...errors import KernelpoolError
-from ...inspection import Inside, ambiguity_of, bin_sums, binomial_interval, coverage_curve
+from ...inspection import FittedPipeline, ambiguity_of, bin_sums, binomial_interval, coverage_curve
 from ...text import text_of
 
 __all__ = [
@@ -337,7 +337,7 @@ def plot_kernels(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('feature 0', 'feature 1')
     """
-    inside = Inside(model, X)
+    inside = FittedPipeline(model, X)
     if inside.pool is None:
         raise KernelpoolError(
             f"plot_kernels needs a model whose kernels have means; "
@@ -348,7 +348,7 @@ def plot_kernels(
 
 
 def draw_kernels(
-    inside: Inside,
+    inside: FittedPipeline,
     x: np.ndarray,
     codes: np.ndarray,
     ax: Any,
@@ -385,7 +385,7 @@ def draw_kernels(
 
 
 def _plane(
-    inside: Inside, x: np.ndarray, codes: np.ndarray, features: Sequence[Any] | None
+    inside: FittedPipeline, x: np.ndarray, codes: np.ndarray, features: Sequence[Any] | None
 ) -> tuple[list[int], np.ndarray, tuple[str, str]]:
     """Features of the model, the two axes in them, (d, 2), and the names of the axes."""
     numbers = inside.numbers
@@ -439,7 +439,11 @@ def _limits(points: np.ndarray, centers: np.ndarray) -> tuple[float, float]:
 
 
 def regions_of(
-    inside: Inside, pair: Sequence[int], across: np.ndarray, up: np.ndarray, decide: bool = True
+    inside: FittedPipeline,
+    pair: Sequence[int],
+    across: np.ndarray,
+    up: np.ndarray,
+    decide: bool = True,
 ) -> Any:
     """Codes of the most probable classes where two input columns alone are known, (up, across).
 
@@ -462,7 +466,7 @@ def regions_of(
     return code.reshape(len(up), len(across))
 
 
-def _draw_regions(inside: Inside, pair: list[Any], n_classes: int, ax: Any) -> list[int]:
+def _draw_regions(inside: FittedPipeline, pair: list[Any], n_classes: int, ax: Any) -> list[int]:
     """The background, and the codes of the decisions in it."""
     (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
     across = np.linspace(left, right, 100)
