@@ -1,7 +1,7 @@
-"""Every network: what drivers of EM, and solvers, may rely on.
+"""Every network of mixtures: what drivers of EM, and solvers, may rely on.
 
-Networks are found in the package: classes with a method `sweep(rows, params)`, on any backend. How one is made
-stands in `SCENES`.
+Networks are found in the room: classes with a method `sweep(rows, params)`, on any backend. How one
+is made stands in `SCENES`.
 """
 
 import inspect
@@ -15,7 +15,7 @@ import pytest
 from made_up_families import MADE_UP, some_kernels
 from numpy.testing import assert_allclose, assert_array_equal
 
-import kernelpool
+import kernelpool.mixtures
 from kernelpool.arrays import match_array
 from kernelpool.kernels import FAMILIES
 from kernelpool.mixtures.learned_sharing import Learned, LearnedSharing
@@ -29,13 +29,9 @@ N = 240
 
 
 def found():
-    """Every network of the package."""
-    modules = [
-        import_module(m.name)
-        for m in pkgutil.walk_packages(kernelpool.__path__, "kernelpool.")
-        if "kernelpool.app" not in m.name
-        and m.name not in ("kernelpool.fused", "kernelpool.__main__")
-    ]
+    """Every network of the room."""
+    names = (m.name for m in pkgutil.iter_modules(kernelpool.mixtures.__path__))
+    modules = [import_module(f"kernelpool.mixtures.{name}") for name in names]
     return [
         cls
         for module in modules
