@@ -299,7 +299,7 @@ class Competitive:
 
 def spans(inputs: np.ndarray, weight: np.ndarray) -> list[slice]:
     """Blocks of rows (d + 1, n) whose activations fit into the caches."""
-    size = max(-(-BLOCK_SIZE // (weight.shape[0] * weight.shape[1])), FEWEST_BLOCK_ROWS)
+    size = max(-(-BLOCK_SIZE // weight[:, :, 0].size), FEWEST_BLOCK_ROWS)
     return [slice(i, i + size) for i in range(0, inputs.shape[1], size)]
 
 
