@@ -36,7 +36,7 @@ from sklearn.svm import SVC
 
 from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.errors import UnfinishedWarning
-from kernelpool.neurons.fit import GradientRule
+from kernelpool.neurons import GradientRule
 from papers.data import load_bupa, load_ionosphere, load_pima, load_wdbc
 
 from .experiment import Record, Unit, in_processes

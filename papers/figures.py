@@ -20,7 +20,7 @@ from kernelpool import (
 )
 from kernelpool.datasets import make_xor
 from kernelpool.errors import KernelpoolError, MissingDatasetError, UnfinishedWarning
-from kernelpool.neurons.fit import GradientRule
+from kernelpool.neurons import GradientRule
 
 from . import competitive_neurons, data, em_log, minimal_kernel_networks
 from .data import generators

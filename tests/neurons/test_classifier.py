@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 
 from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.errors import UnfinishedWarning
-from kernelpool.neurons.fit import GradientRule
+from kernelpool.neurons import GradientRule
 from kernelpool.neurons.network import Competitive
 from papers.data.generators import make_one_against_two
 

@@ -33,18 +33,18 @@ Deviations from the paper. What (5) follows is the slope of
 
 which is (2) with the repulsion counted once, not once a row, and everything divided by alpha. Our
 default takes that at its word: the objective is the log-likelihood without repulsion less alpha
-times the repulsion, every sweep raises it, and the E-step leaves the repulsion out. `repel_rows`
+times the repulsion, every sweep raises it, and the E-step leaves the repulsion out. `GradientRule`
 puts it back, as (3) is printed; the objective is then the printed one, which (5) need not raise.
 The exponent before section 3.1 has lost the minus of its second term.
 
 Ours: more than two classes (each neuron a softmax, half the squared distance of outputs and classes
 in place of the square); the paper's wishes, a density that weights a neuron near its rows
 (`local`) and neurons with a margin (`Margin`); and a decay of the weights, because cosines do not
-see how long they are and separable rows would let them grow for ever. `repel_bias` is section 5's
-link to margins: (5) with its second term for the bias alone, a rule and no longer the slope of a
-cost.
+see how long they are and separable rows would let them grow for ever. `GradientRule.repulsion_on`
+has section 5's link to margins: (5) with its second term for the bias alone, a rule and no longer
+the slope of a cost.
 
-Two neurons cross their boundaries for exclusive or, which none of them can tell alone:
+Four neurons solve exclusive or, which none of them can alone. The prediction is their mean output:
 
 >>> import numpy as np
 >>> from kernelpool import CompetitiveNeuronsClassifier
@@ -58,5 +58,6 @@ True
 """
 
 from .classifier import CompetitiveNeuronsClassifier
+from .network import GradientRule
 
-__all__ = ["CompetitiveNeuronsClassifier"]
+__all__ = ["CompetitiveNeuronsClassifier", "GradientRule"]

@@ -13,8 +13,8 @@ from ..complete.classifier import CompleteDoor, TabularClassifier
 from ..inspection.describe import Description, Pool, classes_text, features_text, training_text
 from ..records import nested, saved
 from ..text import plural
-from .fit import GradientRule, NeuronSettings, fit_neurons
-from .network import NeuronNetwork
+from .fit import NeuronSettings, fit_neurons
+from .network import GradientRule, NeuronNetwork
 from .onnx import to_graph
 
 
@@ -56,7 +56,7 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         How the M-step improves the weights: by up to 20 steps of L-BFGS, which never lower the
         objective, or by the single gradient step (5) of the paper as printed, together with its
         E-step (3), in which the repulsion takes part.
-        `kernelpool.neurons.fit.GradientRule` has the learning rate, and the variant of the
+        `kernelpool.neurons.GradientRule` has the learning rate, and the variant of the
         paper's section 5.
     local : bool, default=False
         Give every neuron a place, a Gaussian with diagonal covariance over its rows: far from them

@@ -8,7 +8,7 @@ import numpy as np
 from ..data.door import TrainingData
 from ..data.labels import labeled, merge_duplicates
 from ..em import Fit, Outcome, Stop, em
-from ..rows import ArrayRows, as_rows, one_blas_thread
+from ..rows import Rows, as_rows, one_blas_thread
 from ..rows.sample import sample_rows
 from .network import Competitive, GradientRule, NeuronNetwork, NeuronParams, NeuronRows
 
@@ -118,7 +118,7 @@ def _climb(
 
 
 def _start(
-    rows: ArrayRows, settings: NeuronSettings, network: Competitive, rng: np.random.Generator
+    rows: Rows, settings: NeuronSettings, network: Competitive, rng: np.random.Generator
 ) -> NeuronParams:
     """Neurons of all directions, with equal shares; at random rows if they have a place."""
     n_neurons = settings.n_neurons
