@@ -10,8 +10,7 @@ from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
 from kernelpool.data.door import surveyed
-from kernelpool.em_log.fit import hidden_layer
-from kernelpool.mixtures.fit import MixtureSettings
+from kernelpool.em_log.fit import EMLogSettings, hidden_layer
 from kernelpool.rows import as_rows
 
 
@@ -47,17 +46,18 @@ def trained_mixture(
     `widths` replaces their variances: "unit" is variance one, as in (1) of the EM-Log paper, and
     "farthest" the largest squared distance between two centers, as in Netlab.
     """
-    settings = MixtureSettings(
+    X = np.asarray(X, np.float64)
+    data = surveyed(as_rows(X, np.zeros(len(X), int)), np.zeros(1))
+    settings = EMLogSettings(
+        n_kernels,
+        init,
         covariance_type="spherical",
-        standardize=False,
         kernel_prior=kernel_prior,
         max_iter=max_iter,
         tol=tol,
+        seed=check_random_state(seed).randint(2**31),
     )
-    X = np.asarray(X, np.float64)
-    data = surveyed(as_rows(X, np.zeros(len(X), int)), np.zeros(1))
-    drawn = check_random_state(seed).randint(2**31)
-    training, params, *_ = hidden_layer(data, settings, init, n_kernels=n_kernels, seed=drawn)
+    training, params, *_ = hidden_layer(data, settings)
     network = training.in_data_units(params)
     means = network.means
     covariances = network.covariances

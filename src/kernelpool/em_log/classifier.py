@@ -1,19 +1,17 @@
 """EM-Log classifier and regressor: the scikit-learn estimators of `kernelpool.em_log.fit`."""
 
-from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import log_softmax
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.estimator import Estimator
-from ..complete.classifier import FittedTabular, KernelNetworkClassifier
-from ..data.door import TrainingData, encoded_rows
+from ..complete.classifier import KernelNetworkClassifier
+from ..data.door import encoded_rows
 from ..errors import KernelpoolError, UnfinishedWarning, warn
 from ..inspection.describe import (
     Description,
@@ -24,49 +22,10 @@ from ..inspection.describe import (
 )
 from ..kernels import FAMILIES
 from ..mixtures.description import gaussian_shapes, gaussians_text
-from ..mixtures.fit import MixtureSettings
-from ..mixtures.start import named_features
-from ..tables.columns import Columns
 from ..text import plural
-from .fit import (
-    EMLogNetwork,
-    GivenMixture,
-    fit_em_log,
-    given_mixture,
-    hidden_layer,
-    merged,
-    regression_data,
-)
-from .network import ACTIVATIONS, EMLogRun
+from .fit import EMLogSettings, fit_classes, fit_numbers
+from .network import ACTIVATIONS, FittedEMLogClassifier
 from .onnx import regression_to_graph, to_graph
-from .readout import LeastSquares, Logistic, class_targets
-
-STARTS = ("kmeans", "random", "em")
-KERNELS_PER_CLASS = 10
-KERNELS_OF_REGRESSOR = 40
-COVARIANCE_FLOOR = 1e-6
-"""Smallest variance of a kernel along a feature, relative to the variance of that feature."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FittedEMLogClassifier(EMLogNetwork, FittedTabular):
-    """The fitted state of an `EMLogClassifier`."""
-
-    smallest: float
-    """What the outputs of least squares are raised to."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FittedEMLogRegressor(EMLogNetwork):
-    """The fitted state of an `EMLogRegressor`."""
-
-    columns: Columns
-    noise_variance: np.ndarray
-    """(o,)."""
-    readout_covariance: np.ndarray
-    """Of the weights, in units of the noise variance, (M + 1, M + 1)."""
-    single_output: bool
-    """Whether y was one-dimensional."""
 
 
 class EMLogEstimator(Estimator):
@@ -118,47 +77,10 @@ class EMLogEstimator(Estimator):
         self.tol = tol
         self.random_state = random_state
 
-    def _fit_layers(
-        self,
-        data: TrainingData,
-        default_kernels: int,
-        output: Logistic | LeastSquares,
-        *,
-        once: bool = False,
-    ) -> tuple[EMLogNetwork, EMLogRun]:
-        """Train both layers; the estimator is not changed."""
-        init: str | GivenMixture = self.init
-        family = self.covariance_type
-        if init not in STARTS:
-            init, family = given_mixture(init, data.rows.n_features)
-        settings = MixtureSettings(
-            covariance_type=family,
-            covariance_floor=COVARIANCE_FLOOR,
-            kernel_prior=self.kernel_prior,
-            standardize=isinstance(init, str),  # a mixture is in the units of the data
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-        with named_features(data.columns):
-            start = hidden_layer(
-                data,
-                settings,
-                init,
-                n_kernels=self.n_kernels,
-                default_kernels=default_kernels,
-                seed=check_random_state(self.random_state).randint(2**31),
-            )
-            return fit_em_log(
-                start,
-                output,
-                training=self.training,
-                activation=self.activation,
-                temperature=self.temperature,
-                once=once,
-                patience=self.patience,
-                max_iter=self.max_iter,
-                tol=self.tol,
-            )
+    def _layers(self, **resolved: Any) -> EMLogSettings:
+        """The parameters of both layers."""
+        seed = check_random_state(self.random_state).randint(2**31)
+        return self._settings(EMLogSettings, seed=seed, **resolved)
 
     def _finish(self, outcome: str) -> Self:
         if not self.converged_:
@@ -370,41 +292,20 @@ class EMLogClassifier(KernelNetworkClassifier, EMLogEstimator):
                 f"ridge='loo'."
             )
         door, data = self._complete_data(X, y, sample_weight, unlabeled=np.nan)
-        n_classes = len(data.classes)
-        first = 1 if self._is_logistic or n_classes == 2 else 0
-        given: Any = data.rows
-        rows: Any = merged(given, given.y[:, None])[0]
-        data = replace(data, rows=rows)
-        targets = class_targets(rows.y, rows.weight, n_classes, first)
-        output = (
-            Logistic(*targets, self.ridge, bound=self.readout == "bound")
-            if self._is_logistic
-            else LeastSquares(*targets, self.ridge)
-        )
-        once = self.readout in ("newton", "bound")
-        network, run = self._fit_layers(data, KERNELS_PER_CLASS * n_classes, output, once=once)
-        if self._is_logistic and n_classes > 2:  # the first class was the reference
-            weight = np.hstack([np.zeros_like(network.readout[:, :1]), network.readout])
-            network = replace(network, readout=weight - weight.mean(axis=1, keepdims=True))
-        smallest = 1 / (data.weight + n_classes)
-        self._fitted = FittedEMLogClassifier(**vars(door), **vars(network), smallest=smallest)
-        return self._finish(run.outcome)
-
-    @property
-    def _is_logistic(self) -> bool:
-        return bool(self.readout != "least_squares")
-
-    def _to_graph(self, x: Any) -> dict[str, Any]:
-        return to_graph(x, self._fitted, logistic=self._is_logistic)
+        settings = self._layers()
+        network, outcome = fit_classes(data, settings)
+        smallest = None if settings.is_logistic else 1 / (data.weight + len(data.classes))
+        self._fitted = FittedEMLogClassifier(door, network, smallest)
+        return self._finish(outcome)
 
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
-        output = self._fitted.outputs(z)
-        if output.shape[1] == 1:
-            output = np.hstack([0 * output if self._is_logistic else 1 - output, output])
-        if self._is_logistic:
-            return np.asarray(log_softmax(output, axis=1))
-        output = np.maximum(output, self._fitted.smallest)
-        return np.asarray(np.log(output / output.sum(axis=1, keepdims=True)))
+        return np.asarray(self._fitted.log_proba(z))
+
+    def _network_activations(self, z: np.ndarray) -> np.ndarray:
+        return np.asarray(self._fitted.network.activations(z))
+
+    def _to_graph(self, x: Any) -> dict[str, Any]:
+        return to_graph(x, self._fitted)
 
 
 class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
@@ -520,21 +421,9 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
         self : EMLogRegressor
             The fitted estimator.
         """
-        data, target, mean, scale = regression_data(self, X, y, sample_weight)
-        rows: Any = data.rows
-        output = LeastSquares(target, rows.weight, self.ridge)
-        network, run = self._fit_layers(data, KERNELS_OF_REGRESSOR, output)
-        noise, covariance = output.uncertainty(run.network.design, run.network.readout)
-        readout = network.readout * scale
-        readout[-1] += mean
-        self._fitted = FittedEMLogRegressor(
-            **{**vars(network), "readout": readout},
-            columns=data.columns,
-            noise_variance=noise * scale**2,
-            readout_covariance=covariance,
-            single_output=np.asarray(y).ndim == 1,
-        )
-        return self._finish(run.outcome)
+        settings = self._layers(readout="least_squares")
+        self._fitted, outcome = fit_numbers(X, y, sample_weight, settings, type(self).__name__)
+        return self._finish(outcome)
 
     def _to_graph(self, x: Any) -> dict[str, Any]:
         return regression_to_graph(x, self._fitted)
@@ -560,7 +449,7 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
             p(x|j) / exp(activation_log_scale_), or P(j|x) where `activation` is "normalized".
         """
         x = self._checked(X)
-        return self._fitted.activations(x)
+        return self._fitted.network.activations(x)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected outputs of each row.
@@ -583,11 +472,9 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
         """
         x = self._checked(X)
         fitted = self._fitted
-        mean = fitted.outputs(x)
+        mean = fitted.network.outputs(x)
         mean = mean[:, 0] if fitted.single_output else mean
         if not return_std:
             return mean
-        columns = np.column_stack([fitted.activations(x), np.ones(len(x))])
-        leverage = ((columns @ fitted.readout_covariance) * columns).sum(axis=1)
-        std = np.sqrt((1 + np.maximum(leverage, 0))[:, None] * fitted.noise_variance)
+        std = fitted.deviation(x)
         return mean, std[:, 0] if fitted.single_output else std

@@ -10,195 +10,226 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_X_y
 
-from ..data.door import TrainingData, surveyed
+from ..data.door import TrainingData, learned_rows, surveyed
 from ..data.labels import given_weights
 from ..data.scale import mean_and_variance
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Kernels
 from ..mixtures.fit import MixtureSettings, MixtureTraining
-from ..mixtures.fitted import ClassDensities
 from ..mixtures.network import Params
-from ..mixtures.start import Start
+from ..mixtures.start import Start, named_features
 from ..rows import ArrayRows
-from ..tables.columns import Columns
-from .network import EMLog, EMLogRun, Hidden, train
-from .readout import LeastSquares, Logistic
+from .network import EMLog, EMLogNetwork, EMLogRun, FittedEMLogRegressor, Hidden, train
+from .readout import LeastSquares, Logistic, class_targets
+
+STARTS = ("kmeans", "random", "em")
+
+KERNELS_PER_CLASS = 10
+"""Kernels of a classifier for each class, where their number is not given."""
+
+KERNELS_OF_REGRESSOR = 40
+"""Kernels of a regressor, where their number is not given."""
+
+ROWS_PER_KERNEL = 5
+"""Fewest distinct rows for each kernel, where their number is not given."""
 
 LARGEST_TARGET = 1e140
 
-ROWS_PER_KERNEL = 5
-"""Fewest distinct rows for each kernel when `n_kernels` is None."""
 
-GivenMixture = tuple[Kernels, np.ndarray]
-"""Kernels of a mixture fitted before, in the units of the data, and its mixing weights (M,)."""
+@dataclass(frozen=True)
+class EMLogSettings:
+    """The parameters of `EMLogClassifier` and `EMLogRegressor`."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class EMLogNetwork:
-    """A trained network in the units of the data."""
-
-    means: np.ndarray
-    covariances: np.ndarray
-    covariance_type: str
-    mixing: np.ndarray
-    readout: np.ndarray
-    """(M + 1, o)."""
-    activation: str
-    activation_log_scale: np.ndarray
-    """log of what each column is divided by, (M,)."""
-    temperature: float
-    ridge: float
-    loss: float
-    """Per row, on rows left out."""
-    history: np.ndarray
-    n_iter: int
-    best_iter: int
-    converged: bool
+    n_kernels: int | None = None
+    init: Any = "kmeans"
+    training: str = "em_log_link"
+    readout: str = "least_squares"
+    ridge: float | str = "loo"
+    activation: str = "normalized"
+    temperature: float | None = None
+    covariance_type: str = "diag"
+    kernel_prior: str | None = "conjugate"
+    patience: int | None = 10
+    max_iter: int = 200
+    tol: float = 1e-5
+    seed: int = 0
 
     @property
-    def mixture(self) -> ClassDensities:
-        """The hidden layer: a mixture of one class."""
-        arrays = self.covariance_type, self.means, self.covariances, self.mixing[:, None]
-        return ClassDensities(*arrays, np.ones(1), None, (0,) * self.means.shape[1])
+    def is_logistic(self) -> bool:
+        """Whether outputs are log-odds."""
+        return self.readout != "least_squares"
 
-    def activations(self, x: np.ndarray) -> np.ndarray:
-        """Columns of the readout without the bias, (n, M)."""
-        mixture = self.mixture
-        frame = mixture.frame
-        kernels = mixture.kernel.into(mixture.kernels, frame)
-        params = Params(kernels, mixture.mixing, mixture.class_prior)
-        log_scale = self.activation_log_scale
-        if self.activation != "normalized":
-            log_scale = log_scale + frame.log_volume / self.temperature
-        rows = ArrayRows(x).framed(frame, 6 * len(self.means))
-        return Hidden(mixture.kernel, self.activation, self.temperature).columns(
-            rows, params, log_scale
+
+def fit_classes(data: TrainingData, settings: EMLogSettings) -> tuple[EMLogNetwork, str]:
+    """The network of a classifier, and how the training ended."""
+    n_classes = len(data.classes)
+    first = 1 if settings.is_logistic or n_classes == 2 else 0
+    rows: Any = data.rows
+    rows, _ = merged(rows, rows.y[:, None])
+    output: Logistic | LeastSquares
+    targets = class_targets(rows.y, rows.weight, n_classes, first)
+    if settings.is_logistic:
+        output = Logistic(*targets, settings.ridge, bound=settings.readout == "bound")
+    else:
+        output = LeastSquares(*targets, settings.ridge)
+    n_default = KERNELS_PER_CLASS * n_classes
+    network, run = fit_em_log(replace(data, rows=rows), output, settings, n_default)
+    if settings.is_logistic and n_classes > 2:  # the first class was the reference
+        weight = np.hstack([np.zeros_like(network.readout[:, :1]), network.readout])
+        network = replace(network, readout=weight - weight.mean(axis=1, keepdims=True))
+    return network, run.outcome
+
+
+def fit_numbers(
+    X: Any, y: Any, sample_weight: Any, settings: EMLogSettings, name: str
+) -> tuple[FittedEMLogRegressor, str]:
+    """A regressor from rows as the user passes them, and how the training ended."""
+    columns, x = learned_rows(X, "from_dtype", name, np.float64)
+    if any(columns.levels):
+        label = columns.label(int(np.argmax(np.array(columns.levels) > 0)))
+        raise KernelpoolError(
+            f"{name} takes numbers; {label} of X holds categories. Encode them, such as by "
+            "sklearn.preprocessing.OneHotEncoder."
         )
-
-    def outputs(self, x: np.ndarray) -> np.ndarray:
-        """(n, o)."""
-        return np.asarray(self.activations(x) @ self.readout[:-1] + self.readout[-1])
+    x, y = check_X_y(x, y, multi_output=True, y_numeric=True, estimator=name)
+    targets = np.asarray(y, np.float64).reshape(len(x), -1)
+    if not np.abs(targets).max() < LARGEST_TARGET:
+        raise KernelpoolError("y is too large to be squared in float64; rescale it.")
+    weight = given_weights(x, sample_weight)
+    rows, targets = merged(ArrayRows(x, np.zeros(len(x), np.int64), weight), targets)
+    mean, variance = mean_and_variance(targets, np.asarray(rows.weight))
+    scale = np.where(variance > (1e-14 * np.abs(mean)) ** 2, variance, 1.0) ** 0.5
+    output = LeastSquares((targets - mean) / scale, rows.weight, settings.ridge)
+    data = surveyed(rows, np.zeros(1, int), columns)
+    network, run = fit_em_log(data, output, settings, KERNELS_OF_REGRESSOR)
+    noise, covariance = output.uncertainty(run.network.design, run.network.readout)
+    readout = network.readout * scale
+    readout[-1] += mean
+    fitted = FittedEMLogRegressor(
+        columns=columns,
+        network=replace(network, readout=readout),
+        noise_variance=noise * scale**2,
+        readout_covariance=covariance,
+        single_output=y.ndim == 1,
+    )
+    return fitted, run.outcome
 
 
 def fit_em_log(
-    start: "HiddenStart",
-    output: Logistic | LeastSquares,
-    *,
-    training: str,
-    activation: str,
-    temperature: float | None,
-    once: bool,
-    patience: int | None,
-    max_iter: int,
-    tol: float,
+    data: TrainingData, output: Logistic | LeastSquares, settings: EMLogSettings, n_default: int
 ) -> tuple[EMLogNetwork, EMLogRun]:
     """Both layers in the units of the data, and the run in the frame of the training.
 
-    `temperature` None chooses one for normalized activations and is 1 for others; with `once` each
-    sweep makes one undamped step of the readout, as printed.
+    Without a given temperature one is chosen for normalized activations, and is 1 for others.
     """
-    mixture, params, settled, n_sweeps = start
-    rows: Any = mixture.rows
-
-    def em_log(temperature: float) -> EMLog:
-        hidden = Hidden(mixture.kernel, activation, temperature)
-        network = mixture._network(np.ones(params.mixing.shape))
-        return EMLog(network, hidden, output, link=training == "em_log_link", once=once)
-
-    def loss(temperature: float) -> float:
-        network = em_log(temperature).read(rows, params)
-        return output.score(network.design, network.readout)
-
-    d = rows.n_features
-    if temperature is None and activation == "normalized":
-        temperature = min(sorted({1.0, float(d), float(d * d)}), key=loss)
-    temperature = float(temperature or 1)
-    if training == "two_stage":
-        network = em_log(temperature).read(rows, params)
-        run = EMLogRun(network, n_sweeps=n_sweeps, best_sweep=n_sweeps, outcome="two_stage")
-    else:
-        run = train(
-            em_log(temperature), rows, params, max_iter=max_iter, tol=tol, patience=patience
+    with named_features(data.columns):
+        mixture, params, converged, n_sweeps = hidden_layer(data, settings, n_default)
+        rows: Any = mixture.rows
+        layers = EMLog(
+            mixture.network(np.ones(params.mixing.shape)),
+            Hidden(mixture.kernel, settings.activation),
+            output,
+            link=settings.training == "em_log_link",
+            once=settings.readout in ("newton", "bound"),
         )
-        network = run.network
-        improving = run.outcome == "max_iter" and run.best_sweep == run.n_sweeps
-        settled = patience is None or not improving
-    outside = mixture.in_data_units(network.hidden)
+
+        def loss(temperature: float) -> float:
+            network = layers.at(temperature).read(rows, params)
+            return output.score(network.design, network.readout)
+
+        d = rows.n_features
+        temperature = settings.temperature
+        if temperature is None and settings.activation == "normalized":
+            temperature = min(sorted({1.0, float(d), float(d * d)}), key=loss)
+        layers = layers.at(float(temperature or 1))
+        if settings.training == "two_stage":
+            run = EMLogRun(layers.read(rows, params), n_sweeps=n_sweeps, best_sweep=n_sweeps)
+        else:
+            limits = (settings.max_iter, settings.tol, settings.patience)
+            run = train(layers, rows, params, *limits)
+            improving = run.outcome == "max_iter" and run.best_sweep == run.n_sweeps
+            converged = settings.patience is None or not improving
+        network = in_data_units(run, layers, mixture, converged)
+        network.activations(network.means[:1])  # a covariance that cannot be inverted ends the fit
+    return network, run
+
+
+def in_data_units(
+    run: EMLogRun, layers: EMLog, mixture: MixtureTraining, converged: bool
+) -> EMLogNetwork:
+    """The best network of a run."""
+    network = run.network
+    hidden = layers.hidden
+    kernels = mixture.in_data_units(network.hidden)
     log_scale = network.log_scale
-    if activation != "normalized":
-        log_scale = log_scale - mixture.frame.log_volume / temperature
-    fitted = EMLogNetwork(
-        means=outside.means,
-        covariances=outside.covariances,
-        covariance_type=outside.covariance_type,
-        mixing=outside.mixing[:, 0],
+    if hidden.activation != "normalized":
+        log_scale = log_scale - mixture.frame.log_volume / hidden.temperature
+    return EMLogNetwork(
+        means=kernels.means,
+        covariances=kernels.covariances,
+        covariance_type=kernels.covariance_type,
+        mixing=kernels.mixing[:, 0],
         readout=network.readout.weight,
-        activation=activation,
+        activation=hidden.activation,
         activation_log_scale=log_scale,
-        temperature=temperature,
+        temperature=hidden.temperature,
         ridge=float(network.readout.strength),
-        loss=output.score(network.design, network.readout),
+        loss=layers.output.score(network.design, network.readout),
         history=np.asarray(run.history),
         n_iter=run.n_sweeps,
         best_iter=run.best_sweep,
-        converged=settled,
+        converged=converged,
     )
-    fitted.activations(fitted.means[:1])  # a covariance that cannot be inverted ends the fit
-    return fitted, run
 
+
+# -- the first kernels -----------------------------------------------------------------------------
 
 HiddenStart = tuple[MixtureTraining, Params, bool, int]
 """The training of the mixture, its start, whether EM converged (where it ran), and its sweeps."""
 
 
-def hidden_layer(
-    data: TrainingData,
-    settings: MixtureSettings,
-    init: str | GivenMixture,
-    *,
-    n_kernels: int | None,
-    default_kernels: int = 1,
-    seed: int,
-) -> HiddenStart:
+def hidden_layer(data: TrainingData, settings: EMLogSettings, n_default: int = 1) -> HiddenStart:
     """The first kernels: "kmeans", "random", "em", or given.
 
     The mixture is a shared-kernel network of one class, to which all rows belong, labeled or not.
-    Where `n_kernels` is None there are `default_kernels`, fewer where there are few distinct rows.
+    Where `n_kernels` is None there are `n_default`, fewer where there are few distinct rows.
     """
-    one_class = data.as_one_class()
-    start = Start("random" if init == "random" else "kmeans")
-    settings = replace(settings, n_kernels=n_kernels, start=start, seed=seed)
-    mixture = MixtureTraining(one_class, settings)
-    if not isinstance(init, str):
-        kernels, mixing = init
-        kernels = mixture.host_kernel.into(kernels, mixture.frame)
-        return mixture, mixture.start(kernels, mixing[:, None]), True, 0
-    if n_kernels is None:
-        most = max(1, len(mixture.samples[0].x) // ROWS_PER_KERNEL)
-        n_kernels = min(default_kernels, most)
-        mixture = MixtureTraining(one_class, replace(settings, n_kernels=n_kernels))
-    first = mixture.first(mixture.sharing)
-    if init != "em":
-        return mixture, first, True, 0
-    fit = mixture.run(first, mixture.sharing, mixture.owners)
+    given = None
+    family = settings.covariance_type
+    if settings.init not in STARTS:
+        given, mixing, family = given_mixture(settings.init, data.rows.n_features)
+    of_mixture = MixtureSettings(
+        settings.n_kernels,
+        family,
+        standardize=given is None,  # a mixture is in the units of the data
+        kernel_prior=settings.kernel_prior,
+        start=Start("random" if settings.init == "random" else "kmeans"),
+        max_iter=settings.max_iter,
+        tol=settings.tol,
+        seed=settings.seed,
+    )
+    data = data.as_one_class()
+    training = MixtureTraining(data, of_mixture)
+    if given is not None:
+        kernels = training.host_kernel.into(given, training.frame)
+        return training, training.start(kernels, mixing[:, None]), True, 0
+    if settings.n_kernels is None:
+        most = max(1, len(training.samples[0].x) // ROWS_PER_KERNEL)
+        training = MixtureTraining(data, replace(of_mixture, n_kernels=min(n_default, most)))
+    start = training.first(training.sharing)
+    if settings.init != "em":
+        return training, start, True, 0
+    fit = training.run(start, training.sharing, training.owners)
     if fit.outcome is Outcome.INTERRUPTED:
         raise KeyboardInterrupt(fit.sentence(settings.max_iter))
-    return mixture, fit.params, fit.outcome is Outcome.CONVERGED, fit.n_sweeps
+    return training, fit.params, fit.outcome is Outcome.CONVERGED, fit.n_sweeps
 
 
-def merged(rows: Any, target: np.ndarray) -> tuple[ArrayRows, np.ndarray]:
-    """Equal rows with equal targets (n, o) as one with their joint weight: they are left out
-    together.
+def given_mixture(mixture: Any, n_features: int) -> tuple[Kernels, np.ndarray, str]:
+    """Kernels, mixing weights and family of a fitted mixture, scikit-learn's, ours or any with the same
+    attributes.
     """
-    table = np.hstack([rows.x, target])
-    _, first, place = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    weight = np.bincount(place.ravel(), rows.weight)
-    return ArrayRows(rows.x[first], rows.y[first], weight), target[first]
-
-
-def given_mixture(mixture: Any, n_features: int) -> tuple[GivenMixture, str]:
-    """A fitted mixture, scikit-learn's, ours or any with the same attributes; and its family."""
     names = ("means_", "covariances_", "mixing_" if hasattr(mixture, "mixing_") else "weights_")
     missing = [name for name in names if not hasattr(mixture, name)]
     if missing:
@@ -226,30 +257,14 @@ def given_mixture(mixture: Any, n_features: int) -> tuple[GivenMixture, str]:
             f"init has mixing weights {mixing.tolist()} for {len(means)} kernels; expected "
             f"positive numbers."
         )
-    return (Kernels(means, covariances), mixing / mixing.sum()), family
+    return Kernels(means, covariances), mixing / mixing.sum(), family
 
 
-def regression_data(
-    estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[TrainingData, np.ndarray, np.ndarray, np.ndarray]:
-    """Rows; targets about their mean in units of their deviation (n, o); these means and
-    deviations.
+def merged(rows: Any, target: np.ndarray) -> tuple[ArrayRows, np.ndarray]:
+    """Equal rows with equal targets (n, o) as one with their joint weight: they are left out
+    together.
     """
-    columns = Columns.learn(X)
-    if any(columns.levels):
-        name = columns.label(int(np.argmax(np.array(columns.levels) > 0)))
-        raise KernelpoolError(
-            f"{type(estimator).__name__} takes numbers; {name} of X holds categories. Encode them, "
-            f"such as by sklearn.preprocessing.OneHotEncoder."
-        )
-    checks: dict[str, Any] = {"multi_output": True, "y_numeric": True, "ensure_min_samples": 2}
-    x, y = check_X_y(X, y, dtype=np.float64, estimator=estimator, **checks)
-    targets = np.asarray(y, np.float64).reshape(len(x), -1)
-    if not np.abs(targets).max() < LARGEST_TARGET:
-        raise KernelpoolError("y is too large to be squared in float64; rescale it.")
-    weight = given_weights(x, sample_weight)
-    rows, targets = merged(ArrayRows(x, np.zeros(len(x), np.int64), weight), targets)
-    data = surveyed(rows, np.zeros(1, int), columns)
-    mean, variance = mean_and_variance(targets, np.asarray(rows.weight))
-    scale = np.where(variance > (1e-14 * np.abs(mean)) ** 2, variance, 1.0) ** 0.5
-    return data, (targets - mean) / scale, mean, scale
+    table = np.hstack([rows.x, target])
+    _, first, place = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    weight = np.bincount(place.ravel(), rows.weight)
+    return ArrayRows(rows.x[first], rows.y[first], weight), target[first]

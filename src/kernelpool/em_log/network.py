@@ -1,4 +1,4 @@
-r"""EM-Log and EM-Log-Link: an RBF network whose two layers are trained together.
+r"""EM-Log networks: the fitted record, its forward pass, and the sweep that trains both layers.
 
 Ferreira & Figueiredo, "A global training algorithm for radial basis functions neural networks",
 equations (2)-(5), steps 1a-1f.
@@ -30,16 +30,21 @@ labels and may come to serve them worse; `train` computes the loss of rows left 
 no longer falls, and returns the best sweep.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import log_softmax, logsumexp
 
 from ..arrays import safe_log
+from ..complete.classifier import CompleteDoor
 from ..kernels import Kernel, NaturalParams
+from ..mixtures.fitted import ClassDensities
 from ..mixtures.network import Params, SharedKernel
+from ..records import nested, saved
 from ..rows import ArrayRows, Block
+from ..tables.columns import Columns
 from .readout import LeastSquares, Logistic, Readout
 
 ACTIVATIONS = ("density", "gaussian", "normalized")
@@ -49,49 +54,142 @@ LARGEST = 300.0
 finite."""
 
 
+# -- the forward pass ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
 class Hidden:
-    """Turns rows into the columns of the output layer."""
+    """From rows to the columns of the output layer."""
 
-    def __init__(self, kernel: Kernel, activation: str, temperature: float = 1.0) -> None:
-        self.kernel = kernel
-        self.activation = activation
-        self.temperature = temperature
+    kernel: Kernel
+    activation: str
+    temperature: float = 1.0
 
-    def log_activation(self, rows: ArrayRows, params: Params) -> np.ndarray:
+    def log_activation(
+        self, rows: ArrayRows, natural_params: NaturalParams, mixing: np.ndarray
+    ) -> np.ndarray:
         """log p(x|j), or log P(j|x), (n, M), at the temperature: kernels wider by its square
         root.
         """
-        natural_params = self.kernel.natural_params(params.kernels, rows.eps)
         log_density = np.asarray(rows.each(self._log_density, natural_params)) / self.temperature
         if self.activation != "normalized":
             return log_density
-        log_joint = log_density + safe_log(params.mixing[:, 0]) / self.temperature
+        log_joint = log_density + safe_log(mixing) / self.temperature
         return np.asarray(log_joint - logsumexp(log_joint, axis=1, keepdims=True))
 
     def _log_density(self, block: Block, natural_params: NaturalParams) -> Any:
         return self.kernel.log_density(natural_params, block.x).T
 
-    def columns(self, rows: ArrayRows, params: Params, log_scale: np.ndarray) -> np.ndarray:
-        """The activations divided by exp(log_scale), (n, M)."""
-        return _columns(self.log_activation(rows, params), log_scale)
-
     def layer(self, rows: ArrayRows, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """`design`, `log_scale` and `log_unit` at `params`: the columns are scaled to a largest
         value of one over rows of positive weight.
         """
-        log_activation = self.log_activation(rows, params)
+        natural_params = self.kernel.natural_params(params.kernels, rows.eps)
+        log_activation = self.log_activation(rows, natural_params, params.mixing[:, 0])
         log_scale = log_unit = np.zeros(log_activation.shape[1])
         if self.activation != "normalized":
             present = slice(None) if rows.weight is None else rows.weight > 0
             log_scale = log_unit = log_activation[present].max(axis=0)
         if self.activation == "gaussian":
             log_unit = log_scale - self.kernel.log_peak(params.kernels) / self.temperature
-        columns = _columns(log_activation, log_scale)
+        columns = scaled_columns(log_activation, log_scale)
         return np.hstack([columns, np.ones((len(columns), 1))]), log_scale, log_unit
 
 
-def _columns(log_activation: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
+def scaled_columns(log_activation: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
+    """The activations divided by exp(log_scale), (n, M)."""
     return np.exp(np.minimum(log_activation - log_scale, LARGEST))
+
+
+@saved
+@dataclass(frozen=True, kw_only=True)
+class EMLogNetwork:
+    """A trained network in the units of the data."""
+
+    means: np.ndarray
+    covariances: np.ndarray
+    covariance_type: str
+    mixing: np.ndarray
+    readout: np.ndarray
+    """(M + 1, o)."""
+    activation: str
+    activation_log_scale: np.ndarray
+    """log of what each column is divided by, (M,)."""
+    temperature: float
+    ridge: float
+    loss: float
+    """Per row, on rows left out."""
+    history: np.ndarray
+    n_iter: int
+    best_iter: int
+    converged: bool
+
+    @cached_property
+    def mixture(self) -> ClassDensities:
+        """The hidden layer: a mixture of one class."""
+        arrays = self.covariance_type, self.means, self.covariances, self.mixing[:, None]
+        return ClassDensities(*arrays, np.ones(1), None, (0,) * self.means.shape[1])
+
+    def activations(self, x: np.ndarray) -> np.ndarray:
+        """Columns of the readout without the bias, (n, M)."""
+        mixture = self.mixture
+        frame = mixture.frame
+        log_scale = self.activation_log_scale
+        if self.activation != "normalized":
+            log_scale = log_scale + frame.log_volume / self.temperature
+        rows = ArrayRows(x).framed(frame, 6 * len(self.means))
+        hidden = Hidden(mixture.kernel, self.activation, self.temperature)
+        log_activation = hidden.log_activation(rows, mixture.natural_params(rows.eps), self.mixing)
+        return scaled_columns(log_activation, log_scale)
+
+    def outputs(self, x: np.ndarray) -> np.ndarray:
+        """(n, o)."""
+        return np.asarray(self.activations(x) @ self.readout[:-1] + self.readout[-1])
+
+
+@saved
+@dataclass(frozen=True)
+class FittedEMLogClassifier:
+    """The fitted state of an `EMLogClassifier`."""
+
+    door: CompleteDoor = nested()
+    network: EMLogNetwork = nested()
+    smallest: float | None = None
+    """What the outputs of least squares are raised to; None where outputs are log-odds."""
+
+    def log_proba(self, x: np.ndarray) -> np.ndarray:
+        """log P(C_k|x) of complete rows, (n, K)."""
+        output = self.network.outputs(x)
+        if output.shape[1] == 1:
+            output = np.hstack([0 * output if self.smallest is None else 1 - output, output])
+        if self.smallest is None:
+            return np.asarray(log_softmax(output, axis=1))
+        output = np.maximum(output, self.smallest)
+        return np.asarray(np.log(output / output.sum(axis=1, keepdims=True)))
+
+
+@saved
+@dataclass(frozen=True, kw_only=True)
+class FittedEMLogRegressor:
+    """The fitted state of an `EMLogRegressor`."""
+
+    columns: Columns
+    network: EMLogNetwork = nested()
+    noise_variance: np.ndarray
+    """(o,)."""
+    readout_covariance: np.ndarray
+    """Of the weights, in units of the noise variance, (M + 1, M + 1)."""
+    single_output: bool
+    """Whether y was one-dimensional."""
+
+    def deviation(self, x: np.ndarray) -> np.ndarray:
+        """Standard deviation of a new observation, (n, o)."""
+        columns = np.column_stack([self.network.activations(x), np.ones(len(x))])
+        leverage = ((columns @ self.readout_covariance) * columns).sum(axis=1)
+        return np.sqrt((1 + np.maximum(leverage, 0))[:, None] * self.noise_variance)
+
+
+# -- training --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -109,23 +207,19 @@ class RBFParams:
     readout: Readout
 
 
+@dataclass(frozen=True)
 class EMLog:
     """Steps 1a-1f; `link` is step 1f, `once` makes step 1e one undamped step as printed."""
 
-    def __init__(
-        self,
-        mixture: SharedKernel,
-        hidden: Hidden,
-        output: Logistic | LeastSquares,
-        *,
-        link: bool,
-        once: bool,
-    ) -> None:
-        self.mixture = mixture
-        self.hidden = hidden
-        self.output = output
-        self.link = link
-        self.once = once
+    mixture: SharedKernel
+    hidden: Hidden
+    output: Logistic | LeastSquares
+    link: bool
+    once: bool
+
+    def at(self, temperature: float) -> "EMLog":
+        """The same at another temperature."""
+        return replace(self, hidden=replace(self.hidden, temperature=temperature))
 
     def sweep(
         self, rows: ArrayRows, params: Params, before: RBFParams | None
@@ -197,7 +291,6 @@ def train(
     em_log: EMLog,
     rows: ArrayRows,
     start: Params,
-    *,
     max_iter: int,
     tol: float,
     patience: int | None,

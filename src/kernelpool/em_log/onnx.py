@@ -8,22 +8,26 @@ from typing import Any
 import numpy as np
 
 from ..mixtures.onnx import in_frame, log_kernels
-from .network import LARGEST
+from .network import LARGEST, EMLogNetwork, FittedEMLogClassifier, FittedEMLogRegressor
 
 
-def to_graph(x: Any, fitted: Any, *, logistic: bool) -> dict[str, Any]:
-    """Answers of an `EMLogClassifier`, whose outputs are log-odds or probabilities."""
-    outputs = hidden(x, fitted) @ fitted.readout[:-1] + fitted.readout[-1]
-    if fitted.readout.shape[1] == 1:
+def to_graph(x: Any, fitted: FittedEMLogClassifier) -> dict[str, Any]:
+    """Answers of an `EMLogClassifier`."""
+    network = fitted.network
+    logistic = fitted.smallest is None
+    columns = hidden(x.indicators(fitted.door.columns.levels), network)
+    outputs = columns @ network.readout[:-1] + network.readout[-1]
+    if network.readout.shape[1] == 1:
         outputs = x.graph.concat([outputs * 0.0 if logistic else 1.0 - outputs, outputs])
     probability = outputs.softmax() if logistic else outputs.clip(fitted.smallest).shares()
     return {"scores": outputs, "probabilities": probability}
 
 
-def regression_to_graph(x: Any, fitted: Any) -> dict[str, Any]:
+def regression_to_graph(x: Any, fitted: FittedEMLogRegressor) -> dict[str, Any]:
     """Means and deviations of an `EMLogRegressor`."""
-    columns = hidden(x, fitted)
-    mean = columns @ fitted.readout[:-1] + fitted.readout[-1]
+    network = fitted.network
+    columns = hidden(x, network)
+    mean = columns @ network.readout[:-1] + network.readout[-1]
     spread = 0.5 * (fitted.readout_covariance + fitted.readout_covariance.T)
     inner = (columns * (columns @ spread[:-1, :-1])).sum(1, keepdims=True)
     outer = columns @ (2 * spread[:-1, -1:]) + spread[-1:, -1]
@@ -35,16 +39,15 @@ def regression_to_graph(x: Any, fitted: Any) -> dict[str, Any]:
     return {"prediction": mean, "std": std}
 
 
-def hidden(x: Any, fitted: Any) -> Any:
+def hidden(rows: Any, network: EMLogNetwork) -> Any:
     """Activations of the hidden layer, (n, M)."""
-    g = x.graph
-    rows = x.indicators(fitted.columns.levels)
-    mixture = fitted.mixture
+    g = rows.graph
+    mixture = network.mixture
     rows, _, log_volume = in_frame(rows, mixture)
     log_density = log_kernels(rows, mixture, mixture.frame)
-    temperature = fitted.temperature
-    if fitted.activation == "normalized":
-        return ((log_density + g.safe_log(fitted.mixing)) * (1 / temperature)).softmax()
-    log_scale = fitted.activation_log_scale + log_volume / temperature
+    temperature = network.temperature
+    if network.activation == "normalized":
+        return ((log_density + g.safe_log(network.mixing)) * (1 / temperature)).softmax()
+    log_scale = network.activation_log_scale + log_volume / temperature
     largest = LARGEST if g.dtype == np.float64 else 80.0
     return np.exp((log_density * (1 / temperature) - log_scale).clip(high=largest))

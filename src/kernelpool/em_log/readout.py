@@ -36,7 +36,8 @@ step come a ridge, a line search, and the loss of rows left out. The bias is fre
 Equations that are singular are solved by least norm.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import cho_solve
@@ -57,10 +58,16 @@ SETTLED = 1e-9
 STEP = 10.0
 """Factor between neighboring strengths that are tried."""
 
-WEAKEST, STRONGEST = 1e-3 / STEP**0.5, 1e6
-"""Without any ridge the probabilities of separable rows would be 0 and 1."""
+WEAKEST = 1e-3 / STEP**0.5
+"""Least strength that is tried: without any ridge the probabilities of separable rows would be 0
+and 1.
+"""
+
+STRONGEST = 1e6
+"""Greatest strength that is tried."""
 
 MOST_STEPS = 100
+"""Newton steps at most."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,7 @@ def class_targets(
     return target, (1.0 if weight is None else weight) * (codes >= 0)
 
 
+@dataclass(frozen=True)
 class Logistic:
     """Softmax on the outputs, the first class at zero: for two classes the paper's logistic
     regression.
@@ -93,31 +101,26 @@ class Logistic:
     is special.
     """
 
-    centered = True
+    target: np.ndarray
+    count: np.ndarray
+    strength: float | str = "loo"
+    bound: bool = False
+
+    centered: ClassVar[bool] = True
     """Whether a first output at zero is left out of the weights."""
 
-    def __init__(
-        self,
-        target: np.ndarray,
-        count: np.ndarray,
-        strength: float | str = "loo",
-        *,
-        bound: bool = False,
-    ) -> None:
-        self.target = target
-        self.count = count
-        self.strength = strength
-        self.bound = bound
-        n_outputs = target.shape[1]
-        self.metric = 2 * (np.eye(n_outputs) - 1 / (n_outputs + 1))
+    @property
+    def metric(self) -> np.ndarray:
         """2 (delta_kl - 1/K), (o, o)."""
+        n_outputs = self.target.shape[1]
+        return 2 * (np.eye(n_outputs) - 1 / (n_outputs + 1))
 
     def step(self, design: np.ndarray, before: Readout | None = None) -> Readout:
         """(5) as printed: one Newton step, however far it leads, with W = p (1 - p), or with
         W = 0.25 I if `bound`.
         """
         strength = 0.0 if isinstance(self.strength, str) else self.strength
-        weight = self._start(design, before)
+        weight = (before or self._start(design)).weight
         _, slope, curvature = self._curve(design, weight, strength)
         trial = weight + _newton(slope, curvature)
         return Readout(trial if np.isfinite(trial).all() else weight, strength)
@@ -128,19 +131,19 @@ class Logistic:
 
         That one is looked for again after 1, 2, 4, 8, ... sweeps: it changes less and less.
         """
-        age, strength = (0, 1.0) if before is None else (before.age + 1, before.strength)
-        given = None if isinstance(self.strength, str) else self.strength
-        weight = self._start(design, before)
-        found = self._damped(design, weight, strength if given is None else given)
-        if given is None and age & (age - 1) == 0:
-            found = self._tuned(design, found)
-        return Readout(found.weight, found.strength, age)
+        before = before or self._start(design)
+        age = before.age + 1
+        strength = before.strength if isinstance(self.strength, str) else self.strength
+        readout = self._damped(design, before.weight, strength)
+        if isinstance(self.strength, str) and age & (age - 1) == 0:
+            readout = self._tuned(design, readout)
+        return replace(readout, age=age)
 
     def score(self, design: np.ndarray, readout: Readout) -> float:
         """Mean log-loss of every row when it is left out, with all its weight, by one Newton step
         from the others.
         """
-        exact = Logistic(self.target, self.count, self.strength)
+        exact = replace(self, bound=False)
         _, _, curvature = exact._curve(design, readout.weight, readout.strength)
         logit = design @ readout.weight  # (n, o)
         p, _ = _softmax(logit)
@@ -158,9 +161,8 @@ class Logistic:
     def _loss(self, logit: np.ndarray, log_rest: np.ndarray) -> float:
         return -float(((self.target * logit).sum(axis=1) + log_rest) @ self.count)
 
-    def _start(self, design: np.ndarray, before: Readout | None) -> np.ndarray:
-        shape = design.shape[1], self.target.shape[1]
-        return np.zeros(shape) if before is None else before.weight
+    def _start(self, design: np.ndarray) -> Readout:
+        return Readout(np.zeros((design.shape[1], self.target.shape[1])), 1.0, age=-1)
 
     def _curve(
         self, design: np.ndarray, weight: np.ndarray, strength: float
@@ -204,13 +206,14 @@ class Logistic:
             size = 1.0
             while size > 1e-4:
                 trial = weight + size * direction
-                there = self._curve(design, trial, strength)
-                if there[0] <= loss - 1e-4 * size * promise:
+                at_trial = self._curve(design, trial, strength)
+                if at_trial[0] <= loss - 1e-4 * size * promise:
                     break
                 size /= 2
             else:
                 break
-            weight, (loss, slope, curvature) = trial, there
+            weight = trial
+            loss, slope, curvature = at_trial
         return Readout(weight, strength)
 
     def _tuned(self, design: np.ndarray, center: Readout) -> Readout:
@@ -248,15 +251,15 @@ def _newton(slope: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     return solved(curvature, slope.T.reshape(-1, 1)).reshape(slope.T.shape).T
 
 
+@dataclass(frozen=True)
 class LeastSquares:
     """min |y - X beta|² + strength |beta|²; the strength given, or chosen by "gcv" or "loo"."""
 
-    centered = False
+    target: np.ndarray
+    count: np.ndarray
+    strength: float | str = 0.0
 
-    def __init__(self, target: np.ndarray, count: np.ndarray, strength: float | str = 0.0) -> None:
-        self.target = target
-        self.count = count
-        self.strength = strength
+    centered: ClassVar[bool] = False
 
     def solve(self, design: np.ndarray, before: Readout | None = None) -> Readout:
         """The best output layer for `design`; what was there before plays no part."""
@@ -307,13 +310,14 @@ class _Axes:
         share = count / self.total
         self.mean = share @ design[:, :-1]
         self.target_mean = share @ target
-        away = design[:, :-1] - self.mean
+        centered = design[:, :-1] - self.mean
         self.target = target - self.target_mean
-        value, self.vector = np.linalg.eigh((away.T * count) @ away)
+        value, self.vector = np.linalg.eigh((centered.T * count) @ centered)
         self.value = np.maximum(value, 0.0)
         """Sum of squares along each axis, (M,)."""
-        self.away = away @ self.vector
-        self.along = self.vector.T @ ((away.T * count) @ self.target)
+        self.coordinates = centered @ self.vector
+        """Of the rows along each axis, (n, M)."""
+        self.along = self.vector.T @ ((centered.T * count) @ self.target)
         """Sum of column times target, (M, o)."""
 
     def inverse(self, strengths: list[float]) -> np.ndarray:
@@ -329,11 +333,11 @@ class _Axes:
         r_i / (1 - h_ii).
         """
         inverse = self.inverse(strengths)
-        rest = 1 - self.count[:, None] * (1 / self.total + self.away**2 @ inverse)  # (n, L)
+        rest = 1 - self.count[:, None] * (1 / self.total + self.coordinates**2 @ inverse)  # (n, L)
         rest = np.maximum(rest, 1e-9)  # a row that alone decides its own output
         error = np.zeros(len(strengths))
         for target, along in zip(self.target.T, self.along.T, strict=True):
-            residual = target[:, None] - self.away @ (along[:, None] * inverse)
+            residual = target[:, None] - self.coordinates @ (along[:, None] * inverse)
             error += self.count @ (residual / rest) ** 2
         return error
 
@@ -365,8 +369,8 @@ def solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     unit, _, factor = _factored(a)
     if factor is None:
         return pseudo_inverse(a) @ b
-    found = cho_solve((factor, True), b / unit[:, None], check_finite=False)
-    return np.asarray(found / unit[:, None])
+    solution = cho_solve((factor, True), b / unit[:, None], check_finite=False)
+    return np.asarray(solution / unit[:, None])
 
 
 def pseudo_inverse(a: np.ndarray) -> np.ndarray:

@@ -274,7 +274,7 @@ class MixtureTraining:
         """EM from `start`, under `penalty` beside the one of the settings; a `Learned` start has
         its sharing learned.
         """
-        network: Any = self._network(sharing, penalty)
+        network: Any = self.network(sharing, penalty)
         if isinstance(start, Learned):
             network = LearnedSharing(self.kernel, network.penalty)
         accelerated = self.settings.training.acceleration is not None
@@ -296,7 +296,8 @@ class MixtureTraining:
     def _by_class(self) -> Rows:
         return self.rows.by_class()
 
-    def _network(self, sharing: np.ndarray, penalty: Penalty | None = None) -> SharedKernel:
+    def network(self, sharing: np.ndarray, penalty: Penalty | None = None) -> SharedKernel:
+        """A network in the frame of the training, under `penalty` beside the one of the settings."""
         own = self._penalty(sharing)
         table = match_array(sharing, like=self.rows.backend)
         return SharedKernel(self.kernel, table, own if penalty is None else own + penalty)
@@ -474,7 +475,7 @@ class MixtureTraining:
         alone = sharing_table(self.owners, 0.0, len(self.data.classes))
         start = self.start(kernels, uniform_mixing(alone))
         loose = replace(self.stop, tol=max(self.stop.tol, 1e-4))
-        params = self._em(self._network(alone), start, loose).params
+        params = self._em(self.network(alone), start, loose).params
         mixing = to_numpy(params.mixing)
         if (sharing * (mixing == 0)).any():
             mixing = opened(mixing, sharing)
@@ -677,7 +678,7 @@ def split_by_class(
         with monitor.fitting(1, *training.as_if_stopped()), monitor.start(0) as on_sweep:
             fit = training.run(children.params, alone, owners, on_sweep, penalty)
     else:
-        _, objective = training._network(alone).sweep(training.rows, children.params)
+        _, objective = training.network(alone).sweep(training.rows, children.params)
         fit = Fit(children.params, objective, [objective], outcome=Outcome.CONVERGED)
     record, *_ = training.fitted(fit, alone, owners, parents)
     # a subkernel that its siblings made needless: nobody asked for it by number, so nobody is
