@@ -160,7 +160,8 @@ def kernels():
         for family in FAMILIES:
             mixture = Mixture(x, m, family).sweeps(3)
             given = mixture.network.e_step_params(mixture.params, mixture.rows.eps)
-            columns, features, indicators = mixture.network._factors(mixture.rows._block(0))
+            block = mixture.rows._block(0)
+            columns, features, indicators = mixture.network.e_step._factors(block, given)
             natural = match_array(given.weight, like=x)
             ms = median_ms(
                 lambda c=columns, p=indicators + features, w=natural: fused_sums(c, p, None, w), 15

@@ -51,7 +51,7 @@ class Sweep:
 
     def seconds(self):
         begun = time.process_time()
-        self.network.totals(self.rows, self.network.e_step_params(self.params, self.rows.eps))
+        self.network.e_step.total(self.rows, self.network.e_step_params(self.params, self.rows.eps))
         return time.process_time() - begun
 
 

@@ -15,7 +15,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelpool import SharedKernelClassifier, Training, arrays
 from kernelpool.kernels import FAMILIES, Kernels
-from kernelpool.mixtures import network as shared_kernel
+from kernelpool.mixtures import e_step
+from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.rows import Block, Frame, as_rows
 
 QUICK = {"random_state": 0, "max_iter": 6, "tol": 0}
@@ -155,10 +156,8 @@ def stand_in(monkeypatch):
     monkeypatch.setattr(arrays, "FLOAT32_ROWS", 64)
 
     def fuse():
-        monkeypatch.setattr(
-            shared_kernel, "can_fuse", lambda x, n_kernels: not isinstance(x, np.ndarray)
-        )
-        monkeypatch.setattr(shared_kernel, "fused_sums", plain_sums)
+        monkeypatch.setattr(e_step, "can_fuse", lambda x, n_kernels: not isinstance(x, np.ndarray))
+        monkeypatch.setattr(e_step, "fused_sums", plain_sums)
 
     return fuse
 
@@ -199,10 +198,8 @@ def test_one_copy_there_and_one_back(stand_in, monkeypatch, blobs):
         6, covariance_type="full", random_state=0, max_iter=3, tol=1e9
     ).fit(there, labels)
     rows = as_rows(there, labels).framed(Frame(np.zeros(3), np.ones(3)), 64)
-    network = shared_kernel.SharedKernel(FAMILIES["full"](np.zeros(3)), np.ones((6, 3)))
-    params = shared_kernel.Params(
-        Kernels(model.means_, model.covariances_), model.mixing_, model.class_prior_
-    )
+    network = SharedKernel(FAMILIES["full"](np.zeros(3)), np.ones((6, 3)))
+    params = Params(Kernels(model.means_, model.covariances_), model.mixing_, model.class_prior_)
     network.sweep(rows, params)
     counts = {"there": 0, "back": 0}
 

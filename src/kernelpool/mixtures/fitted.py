@@ -25,7 +25,7 @@ from ..penalties.penalty import Subkernels
 from ..records import nested, saved, unsaved
 from ..rows import Block, Frame, Rows, as_rows
 from ..tables.columns import Columns
-from .network import Params, SharedKernel, TotalsByClass
+from .network import Params, SharedKernel
 from .start import Start
 
 CLOSED = 1e-8
@@ -386,6 +386,5 @@ class FittedSharedKernel:
         network = SharedKernel(kernel, self.network.network.sharing, Overlap(1.0, units="raw"))
         params = Params(kernels, self.network.mixing, self.network.class_prior)
         e_step_params = network.e_step_params(params, rows.eps)
-        totals = network.totals(rows.framed(frame, 64), e_step_params)
-        assert isinstance(totals, TotalsByClass)  # what a penalty by class asks for
+        totals = network.e_step.total(rows.framed(frame, 64), e_step_params)
         return kernel, kernels, network.subkernels(totals, params, e_step_params), frame

@@ -38,7 +38,8 @@ from ..kernels import Kernel
 from ..penalties import NoPenalty, Penalty
 from ..rows import Rows
 from ..sums import record
-from .network import Params, SharedKernel, moves, shares_of_classes
+from .e_step import shares_of_classes
+from .network import Params, SharedKernel, moves
 
 
 @record

@@ -52,9 +52,10 @@ from ..penalties import Conjugate, NoPenalty, Penalty
 from ..records import replaced, saved
 from ..rows import Frame, Rows, as_rows
 from ..tables.columns import Columns
+from .e_step import Totals
 from .fit import MixtureSettings, MixtureTraining, is_learned
 from .fitted import ClassDensities, FittedSharedKernel
-from .network import VANISHED, Params, SharedKernel, Totals, sharing_table
+from .network import VANISHED, Params, SharedKernel, sharing_table
 
 STEP_POWER = 0.7
 START_SWEEPS = 10
@@ -164,7 +165,7 @@ class StreamNetwork:
         """The network after one more mini-batch."""
         e_step_params = self.network.e_step_params(self.params, rows.eps)
         totals: Totals = match_array(
-            self.network.totals(self.framed(rows), e_step_params), like=np.zeros(0)
+            self.network.e_step.total(self.framed(rows), e_step_params), like=np.zeros(0)
         )
         n = float(totals.weight)
         if n == 0:
