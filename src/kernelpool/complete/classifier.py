@@ -24,7 +24,7 @@ from ..data.door import (
     training_data,
     validation_rows,
 )
-from ..data.labels import Labeled, given_weights
+from ..data.labels import Labeled, given_weights, merge_duplicates
 from ..mixtures.fitted import ClassDensities
 from ..records import saved
 from ..rows import as_rows
@@ -33,7 +33,7 @@ from .imputation import averaged, imputation_mixture, imputations, imputed
 
 
 @saved
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class CompleteDoor:
     """From encoded rows to the complete numbers of a network: categories become indicators, and
     missing cells imputations.
@@ -77,16 +77,6 @@ class CompleteDoor:
             )
 
 
-@dataclass(frozen=True, kw_only=True)
-class FittedTabular(CompleteDoor):
-    """A fitted record that is its door: to be composed of it instead."""
-
-    @property
-    def door(self) -> CompleteDoor:
-        """The record itself."""
-        return self
-
-
 class TabularClassifier(ProbabilityClassifier):
     """Labels and probabilities from a network of complete numbers.
 
@@ -107,9 +97,13 @@ class TabularClassifier(ProbabilityClassifier):
     # -- fitting -----------------------------------------------------------------------------------
 
     def _complete_data(
-        self, X: Any, y: Any, sample_weight: Any, *, unlabeled: Any = None
+        self, X: Any, y: Any, sample_weight: Any, *, unlabeled: Any = None, merge: bool = True
     ) -> tuple[CompleteDoor, TrainingData]:
-        """The door that further rows come through, and checked training rows as complete numbers."""
+        """The door that further rows come through, and checked training rows as complete numbers.
+
+        With `merge`, equal rows of a class are one, and rows are sorted: neither their order nor
+        whether weights are copies matters, to the last bit.
+        """
         data = training_data(
             X,
             y,
@@ -119,23 +113,22 @@ class TabularClassifier(ProbabilityClassifier):
             n_jobs=self.n_jobs,
             unlabeled=unlabeled,
             in_memory=True,
+            merge=merge,
         )
         rows: Any = data.rows
         if data.scale.clips:
             x = data.scale.clipped(rows.x)
             rows = as_rows(x, rows.y, rows.weight, n_jobs=self.n_jobs)
             data = surveyed(rows, data.classes, data.columns)
-        door = CompleteDoor(
-            columns=data.columns,
-            classes=data.classes,
-            imputer=None if data.columns.complete else imputation_mixture(data),
-            class_share=data.class_share,
-        )
+        imputer = None if data.columns.complete else imputation_mixture(data)
+        door = CompleteDoor(data.columns, data.classes, imputer, data.class_share)
         if data.observed is None and data.levels is None:
             return door, data
-        rows = as_rows(door.complete(rows.x), rows.y, rows.weight, n_jobs=self.n_jobs)
+        complete = door.complete(rows.x), rows.y, rows.weight
+        if merge:  # in another order than before
+            complete, _ = merge_duplicates(complete)
         columns = data.columns if data.levels is None else None
-        return door, surveyed(rows, data.classes, columns)
+        return door, surveyed(as_rows(*complete, n_jobs=self.n_jobs), data.classes, columns)
 
     def _validation(
         self, door: CompleteDoor, X_val: Any, y_val: Any, sample_weight_val: Any = None

@@ -38,6 +38,7 @@ from .labels import (
     is_unlabeled,
     label_column,
     label_name,
+    merge_duplicates,
     spread_shares,
 )
 from .scale import HEAVIEST, Scale, check_finite, feature_name, scale_of, survey
@@ -150,11 +151,13 @@ def training_data(
     n_jobs: int | None = None,
     unlabeled: Any = None,
     in_memory: bool = False,
+    merge: bool = False,
 ) -> TrainingData:
     """Check everything that can be checked before any work is done.
 
     Rows stay where they are. With `in_memory` those that are neither in NumPy nor in a table are
-    refused, and the others become float64. Labels equal to `unlabeled` mark rows without a class.
+    refused, and the others become float64; with `merge`, equal rows of a class become one. Labels
+    equal to `unlabeled` mark rows without a class.
     `name` is that of the estimator, for messages.
     """
     if in_memory:
@@ -193,6 +196,8 @@ def training_data(
     weight = sample_weight
     if weight is not None:
         weight = column_like(X, weight if is_lazy(X) else given_weights(X, weight))
+    if merge:
+        (X, codes, weight), _ = merge_duplicates((X, codes, given_weights(X, weight)))
     rows = as_rows(X, column_like(X, codes), weight, n_jobs=n_jobs)
     rows = rows.persisted() if isinstance(rows, DaskRows) else rows
     return _weighed(surveyed(rows, classes, columns))

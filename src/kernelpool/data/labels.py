@@ -182,14 +182,16 @@ def take(rows: Labeled, at: np.ndarray) -> Labeled:
 def merge_duplicates(rows: Labeled) -> tuple[Labeled, np.ndarray]:
     """Equal rows of one class as one row with the sum of their weights, and where each first stood.
 
-    A row that stands twice is then a row of weight two. The rows are sorted, so that the order in
-    which they came does not matter.
+    A row that stands twice is then a row of weight two, and one of no weight is none. The rows are
+    sorted, so that the order in which they came does not matter.
     """
     x, codes, weight = rows
     order = np.lexsort((*x.T, codes))
+    order = order[weight[order] > 0]
     x = x[order]
     codes = codes[order]
-    first = np.append(True, (codes[1:] != codes[:-1]) | (x[1:] != x[:-1]).any(axis=1))
+    differs = (x[1:] != x[:-1]) & ~(np.isnan(x[1:]) & np.isnan(x[:-1]))
+    first = np.append(True, (codes[1:] != codes[:-1]) | differs.any(axis=1))[: len(x)]
     weight = np.bincount(np.cumsum(first) - 1, weight[order])
     return (x[first], codes[first], weight), order[first]
 

@@ -66,7 +66,6 @@ def fit_classes(data: TrainingData, settings: EMLogSettings) -> tuple[EMLogNetwo
     n_classes = len(data.classes)
     first = 1 if settings.is_logistic or n_classes == 2 else 0
     rows: Any = data.rows
-    rows, _ = merged(rows, rows.y[:, None])
     output: Logistic | LeastSquares
     targets = class_targets(rows.y, rows.weight, n_classes, first)
     if settings.is_logistic:
@@ -74,7 +73,7 @@ def fit_classes(data: TrainingData, settings: EMLogSettings) -> tuple[EMLogNetwo
     else:
         output = LeastSquares(*targets, settings.ridge)
     n_default = KERNELS_PER_CLASS * n_classes
-    network, run = fit_em_log(replace(data, rows=rows), output, settings, n_default)
+    network, run = fit_em_log(data, output, settings, n_default)
     if settings.is_logistic and n_classes > 2:  # the first class was the reference
         weight = np.hstack([np.zeros_like(network.readout[:, :1]), network.readout])
         network = replace(network, readout=weight - weight.mean(axis=1, keepdims=True))

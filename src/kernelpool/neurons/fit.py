@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from ..data.door import TrainingData
-from ..data.labels import labeled, merge_duplicates
+from ..data.labels import labeled
 from ..em import Fit, Outcome, Stop, em
 from ..rows import Rows, as_rows, one_blas_thread
 from ..rows.sample import sample_rows
@@ -51,8 +51,7 @@ def fit_neurons(
     data: TrainingData, settings: NeuronSettings
 ) -> tuple[NeuronNetwork, Fit[NeuronParams]]:
     """The best of the starts, in the units of the data, and its run."""
-    # sorted and without copies: the order of the rows does not matter
-    (x, codes, weight), _ = merge_duplicates(labeled(data.rows))
+    x, codes, weight = labeled(data.rows)
     frame = data.scale.frame
     x = frame.inside(x)
     network = settings.network(len(data.classes))

@@ -45,7 +45,7 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         self, fit: Callable[..., Any], settings: type, X: Any, y: Any, weight: Any, *validation: Any
     ) -> tuple[CompleteDoor, Any]:
         """The door of the fitted record, and what `fit` makes of checked rows."""
-        door, data = self._complete_data(X, y, weight)
+        door, data = self._complete_data(X, y, weight, merge=False)
         prior = None
         if self.class_prior is not None:
             prior = class_prior_for(self.class_prior, door.classes, door.class_share)

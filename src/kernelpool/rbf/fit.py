@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 
 from ..data.door import TrainingData
 from ..data.folds import Selection, cross_fit, row_keys, stratified_folds
-from ..data.labels import Labeled, labeled, merge_duplicates
+from ..data.labels import Labeled, labeled
 from ..data.scale import feature_scale, mean_and_variance
 from ..logistic import RidgePath
 from ..rows import one_blas_thread
@@ -83,8 +83,7 @@ def fit_rbf(
     after every setting with the number of settings so far and the loss. Only the first `n_numbers`
     features are scaled: the others are indicators.
     """
-    # sorted and without copies: the order of the rows does not matter
-    (x, codes, weight), _ = merge_duplicates(labeled(data.rows))
+    x, codes, weight = labeled(data.rows)
     d = x.shape[1]
     n_classes = len(data.classes)
     location = np.append(data.scale.mean[:n_numbers], np.zeros(d - n_numbers))
