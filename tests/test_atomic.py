@@ -27,7 +27,7 @@ def test_a_fifo_is_written_to_and_stays_one(write, tmp_path, monkeypatch):
     reader.start()
     WRITERS[write](path)
     reader.join(timeout=30)
-    monkeypatch.setattr(atomic, "PATIENCE", 1)
+    monkeypatch.setattr(atomic, "READER_SECONDS", 1)
     with pytest.raises(OSError, match="Nothing reads from it"):
         WRITERS[write](path)
     assert stat.S_ISFIFO(path.stat().st_mode)

@@ -98,7 +98,7 @@ def methods(tree):
 # -- where things may be done ----------------------------------------------------------------------
 
 
-@rule({"app": 1, "em_log": 1, "inspection": 6, "parzen": 1})
+@rule({"em_log": 1, "inspection": 6, "parzen": 1})
 def test_columns_are_learned_in_data():
     """Only data/ calls Columns.learn: pass on the columns of the fit."""
     for where, place, node in nodes(ast.Call):
@@ -106,7 +106,7 @@ def test_columns_are_learned_in_data():
             yield where, place, ast.unparse(node)
 
 
-@rule({"pool": 1})
+@rule()
 def test_folds_are_looped_over_in_data():
     """Only data/ loops over folds: use its cross_fit."""
     for where, place, node in nodes(ast.For, ast.comprehension):
@@ -115,7 +115,7 @@ def test_folds_are_looped_over_in_data():
             yield where, place, ast.unparse(node.iter)
 
 
-@rule({"pool": 2})
+@rule()
 def test_fitted_records_stay_in_their_room():
     """`_fitted` is used in base/ and where a class has a `fit`; others ask public attributes."""
     for path, tree in TREES.items():
@@ -131,7 +131,7 @@ def test_fitted_records_stay_in_their_room():
                 yield room(path), f"{path}:{node.lineno}", ast.unparse(node)
 
 
-@rule({"decide": 5, "pool": 3})
+@rule({"decide": 5})
 def test_fit_assigns_one_attribute():
     """`fit` and `partial_fit` assign `self._fitted` and nothing else: put it into the record."""
     for path, tree in TREES.items():
@@ -148,7 +148,7 @@ def test_fit_assigns_one_attribute():
                     yield room(path), f"{path}:{node.lineno}", f"{owner.name}.{node.attr}"
 
 
-@rule({"app": 1, "em_log": 1, "inspection": 3, "pool": 2})
+@rule({"app": 1, "em_log": 1, "inspection": 2})
 def test_private_names_stay_in_their_room():
     """No name with a leading underscore is imported from another room or asked of its objects."""
     own = defaultdict(set)  # private names that each room defines
@@ -175,7 +175,7 @@ def test_private_names_stay_in_their_room():
             yield where, place, ast.unparse(node)
 
 
-@rule({"elsewhere": 111, "mixtures": 4, "pool": 9, "rows": 2})
+@rule({"elsewhere": 109, "mixtures": 4, "rows": 2})
 def test_types_decide_not_attributes():
     """hasattr and getattr with a literal: give every class of the protocol the method instead."""
     for where, place, node in nodes(ast.Call):
@@ -189,28 +189,19 @@ def test_types_decide_not_attributes():
 
 @rule(
     {
-        "BLOCK_ROWS": 1,
         "CHUNK": 2,
         "ESTIMATORS": 1,
-        "FAR": 1,
-        "FEWEST": 2,
-        "FEWEST_ROWS": 1,
+        "FEWEST": 1,
         "GROWTH": 1,
-        "KEEP": 1,
-        "KINDS": 1,
         "LEAST_LOG": 1,
         "LOG_ZERO": 1,
-        "MINUS": 1,
-        "MOST_AXES": 1,
         "MOST_INDICATORS": 1,
-        "MOST_KERNELS": 2,
-        "MOST_ROWS": 4,
+        "MOST_KERNELS": 1,
+        "MOST_ROWS": 2,
         "N_BINS": 1,
-        "PATIENCE": 1,
         "REPR": 3,
         "ROWS_A_FEATURE": 1,
-        "SMALLEST": 1,
-        "VANISHED": 2,
+        "VANISHED": 1,
     }
 )
 def test_constants_are_defined_once():
@@ -219,15 +210,15 @@ def test_constants_are_defined_once():
     for path, tree in TREES.items():
         for node in tree.body:
             for target in getattr(node, "targets", [getattr(node, "target", None)]):
-                for name in names_in(target) if target is not None else ():
-                    if re.fullmatch(r"_?[A-Z][A-Z0-9_]+", name):
-                        places[name.lstrip("_")].append(f"{path}:{node.lineno}")
+                for n in ast.walk(target) if target is not None else ():
+                    if isinstance(n, ast.Name) and re.fullmatch("_?[A-Z][A-Z0-9_]+", n.id):
+                        places[n.id.lstrip("_")].append(f"{path}:{node.lineno}")
     for name, where in sorted(places.items()):
         for place in where[1:]:
             yield name, place, f"{name}, also {where[0]}"
 
 
-@rule({"pool": 1})
+@rule({"pool": 1})  # its networks are those of its members: no network.py
 def test_methods_have_the_same_files():
     """The folder of a method has network.py, fit.py, classifier.py and onnx.py."""
     for where in ("rbf", "em_log", "neurons", "parzen", "mixtures", "pool"):
@@ -335,7 +326,7 @@ def exists(name):
     return True
 
 
-@rule({"papers.star_shaped": 2})
+@rule()
 def test_what_is_installed_names_nothing_else():
     """Users who read this have no papers/ and no tests/."""
     for path in sorted(SRC.rglob("*")):

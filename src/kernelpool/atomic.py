@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-PATIENCE = 30
+READER_SECONDS = 30
 """Tenths of a second in which something has to begin to read from a FIFO."""
 
 
@@ -85,7 +85,7 @@ def _opened(path: str) -> int:
     """A handle on what is no regular file: to open a FIFO from which nothing reads would block for
     ever.
     """
-    for _ in range(PATIENCE):
+    for _ in range(READER_SECONDS):
         try:
             return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:

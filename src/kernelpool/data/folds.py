@@ -38,6 +38,7 @@ from ..arrays import Array, as_float64, namespace
 from ..errors import KernelpoolError, without_column_warnings
 from ..rows import as_rows
 from ..rows.sample import MOST_ROWS, content_key, sample_block
+from ..tables.columns import Columns
 from .door import TrainingData, surveyed
 from .scale import weighted_quantiles
 
@@ -69,6 +70,11 @@ def row_keys(X: Any, weight: np.ndarray | None = None, seed: int = 0) -> np.ndar
     spread = np.where(most > least, (most - least) * 2.0**-20, 1.0)
     scale = np.where(high > low, high - low, spread)
     return np.asarray(content_key(np.where(is_number, near((x - median) / scale), x), seed))
+
+
+def table_keys(X: Any, seed: int = 0) -> np.ndarray:
+    """`row_keys` of a table in memory, the same from whatever format it was read, (n,)."""
+    return row_keys(Columns.learn(X).encode(X), seed=seed)
 
 
 def near(x: Array) -> Array:

@@ -352,8 +352,8 @@ AMBIGUITY = "Probability of an error to accept. [--reject: 0.2]"
 Ambiguity = Annotated[float | None, typer.Option("--ambiguity", help=AMBIGUITY, **share)]
 NOVELTY = "Ordinary rows to call novel. [--reject: 0.01]"
 Novelty = Annotated[float | None, typer.Option("--novelty", help=NOVELTY, **share)]
-KEEP = "Identify rows by this column as well (repeatable)."
-Keep = Annotated[list[str] | None, column("--keep", help=KEEP)]
+ROW_NAMES = "Identify rows by this column as well (repeatable)."
+Keep = Annotated[list[str] | None, column("--keep", help=ROW_NAMES)]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Quiet = Annotated[

@@ -31,15 +31,14 @@ from ... import (
     SharedKernelClassifier,
     save,
 )
-from ...data.folds import cross_fit, hold_out, row_keys, stratified_folds
+from ...data.folds import cross_fit, hold_out, stratified_folds, table_keys
 from ...inspection import DriftReference, Metrics, describe
-from ...tables.columns import Columns
 from ...text import did_you_mean, listed, percent, plain, plural, quoted, shown
 from ..readers.files import SUFFIXES, Source, stem_of
 from ..readers.table import (
     CATEGORY,
+    COLUMN_KINDS,
     DATE,
-    KINDS,
     Rows,
     check_columns,
     feature_names,
@@ -207,7 +206,7 @@ def column_kinds(pairs: Sequence[str]) -> dict[str, str]:
     kinds = {}
     for text in pairs:
         name, _, kind = text.rpartition("=")
-        if not name or kind not in KINDS:
+        if not name or kind not in COLUMN_KINDS:
             raise CommandError(
                 Exit.USAGE,
                 f"--columns takes COLUMN=number, COLUMN=category or COLUMN=date, such as --columns "
@@ -303,7 +302,7 @@ class FitJob:
         if not known.all() and "unlabeled" in settings_of(self.estimator):
             self.estimator.set_params(unlabeled=np.nan)
         # equal rows are held out together, the same of every format
-        key = row_keys(Columns.learn(self.rows.table).encode(self.rows.table), seed=self.seed)
+        key = table_keys(self.rows.table, self.seed)
         if self.cv is not None:
             self._cross_validate(self.cv, key)
         out = hold_out(self.codes, self.holdout if self.cv is None else 0, key=key)

@@ -25,7 +25,7 @@ CATEGORY = "category"
 DATE = "date"
 """Models take dates as numbers, days since 1970."""
 
-KINDS = (NUMBER, CATEGORY, DATE)
+COLUMN_KINDS = (NUMBER, CATEGORY, DATE)
 """Kinds of columns."""
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")

@@ -109,7 +109,7 @@ ONE_IN = 100
 MOST_PATTERNS = 20
 """Sets of missing cells for which drawn rows are scored."""
 
-MOST_AXES = 6
+MOST_EXPLORED_FEATURES = 6
 """Numeric features in the explorer."""
 
 MOST_CATEGORY_COLUMNS = 6
@@ -614,7 +614,7 @@ def explore(
     numbers = [i for i, c in enumerate(categories) if c is None and not np.isnan(x[:, i]).all()]
     if not numbers:
         return None
-    axes = plots.separating(x, named, numbers, MOST_AXES)
+    axes = plots.separating(x, named, numbers, MOST_EXPLORED_FEATURES)
     categorical = [i for i, values in enumerate(categories) if values is not None][
         :MOST_CATEGORY_COLUMNS
     ]
