@@ -88,6 +88,18 @@ CASES = [
     refused("contains infinity", X=np.where(np.arange(400).reshape(200, 2) == 7, np.inf, X)),
     refused("could not convert string to float", X=np.full((200, 2), "red")),
     refused("Feature 0 of X is too large to be squared", X=X * 1e200),
+    *(
+        refused(
+            "Feature 1 of X is too small to be squared in float64; multiply X by a constant",
+            X=X * [1, scale],
+        )
+        for scale in (1e-155, 1e-300)
+    ),
+    refused(
+        r"means of Start must lie near the rows; one lies 9e\+299 standard deviations",
+        n_kernels=2,
+        init=Start(means=[[1e300] * 2, [0.0] * 2]),
+    ),
     refused(
         "Negative values in data passed to `sample_weight`|sample_weight",
         fit={"sample_weight": -np.ones(200)},

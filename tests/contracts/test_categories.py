@@ -14,7 +14,6 @@ from kernelpool.kernels import ProductKernels, family_for
 from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.rows import as_rows
 
-FAMILIES = ("spherical", "diag", "full", "tied")
 TOWNS = ("Athens", "Oslo", "Rome")
 
 
@@ -31,7 +30,7 @@ def some_table(n=400, seed=0):
     return table, np.array(["a", "b"])[code]
 
 
-def holed(table, share=0.25, seed=1):
+def with_missing(table, share=0.25, seed=1):
     """Cells deleted at random."""
     rng = np.random.default_rng(seed)
     out = table.astype({"yes": "boolean"})
@@ -43,64 +42,47 @@ def holed(table, share=0.25, seed=1):
 
 
 def tables_of(model):
-    """The table of each column of words, kernel by kernel: a dict from the word, None for
-    others.
-    """
-    ends = np.cumsum(
-        [0, *(len(words) + 1 for words in model.columns_.categories if words is not None)]
-    )
-    words = [words for words in model.columns_.categories if words is not None]
-    return [
-        [
-            dict(zip([*known, None], p[start:end], strict=True))
-            for known, start, end in zip(words, ends, ends[1:], strict=False)
-        ]
-        for p in model.probabilities_
-    ]
+    """The probabilities of the categories of each column and of other values, (M, levels)."""
+    levels = [n for n in model.columns_.levels if n]
+    return np.split(model.probabilities_, np.cumsum(levels)[:-1], axis=1)
 
 
 def density_by_hand(model, row):
     """p(known cells|C_k), kernel by kernel, with scipy's Gaussians."""
     numbers = np.array([0, 2])
+    covariance = np.asarray(model.covariances_)
+    if model.covariance_type == "tied":
+        covariance = np.tile(covariance, (len(model.means_), 1, 1))
+    values = row.iloc[numbers].astype(float).to_numpy()
+    at = numbers[~np.isnan(values)]
     by_kernel = np.ones(len(model.means_))
-    for j, (mean, tables) in enumerate(zip(model.means_, tables_of(model), strict=True)):
-        covariance = np.asarray(model.covariances_)
-        covariance = covariance if model.covariance_type == "tied" else covariance[j]
-        matrix = covariance if covariance.ndim == 2 else np.diag(np.broadcast_to(covariance, 4))
-        values = np.array([row.iloc[i] for i in numbers], float)
-        known = ~np.isnan(values)
-        if known.any():
-            at = numbers[known]
-            by_kernel[j] *= multivariate_normal(mean[at], matrix[np.ix_(at, at)]).pdf(values[known])
-        for word, table in zip((row["town"], row["yes"]), tables, strict=True):
-            if not pd.isna(word):
-                by_kernel[j] *= table.get(str(word), table[None])
+    for j, mean in enumerate(model.means_):
+        matrix = covariance[j]
+        matrix = matrix if matrix.ndim == 2 else np.diag(np.broadcast_to(matrix, 4))
+        if len(at):
+            gaussian = multivariate_normal(mean[at], matrix[np.ix_(at, at)])
+            by_kernel[j] = gaussian.pdf(values[~np.isnan(values)])
+    categories = [c.tolist() for c in model.columns_.categories if c is not None]
+    for name, known, table in zip(("town", "yes"), categories, tables_of(model), strict=True):
+        if not pd.isna(row[name]):
+            value = str(row[name])
+            by_kernel *= table[:, known.index(value) if value in known else -1]
     return by_kernel @ model.mixing_
 
 
-@pytest.mark.parametrize("family", FAMILIES)
 def test_densities_are_products(family):
     table, y = some_table()
-    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(
-        holed(table), y
-    )
-    assert [None if words is None else words.tolist() for words in model.columns_.categories] == [
-        None,
-        list(TOWNS),
-        None,
-        ["False", "True"],
-    ]
-    assert_allclose([sum(t.values()) for tables in tables_of(model) for t in tables], 1)
-    strange = table[:1].assign(town="Mars")
-    nothing = holed(table)[:1].astype(object)
+    incomplete = with_missing(table)
+    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0)
+    model.fit(incomplete, y)
+    categories = [c if c is None else c.tolist() for c in model.columns_.categories]
+    assert categories == [None, list(TOWNS), None, ["False", "True"]]
+    for table_of_column in tables_of(model):
+        assert_allclose(table_of_column.sum(axis=1), 1)
+    unknown = table[:1].assign(town="Mars")
+    nothing = incomplete[:1].astype(object)
     nothing[:] = None
-    rows = pd.concat(
-        [
-            table[:5].astype({"yes": "boolean"}),
-            holed(table)[:40],
-            strange.astype({"yes": "boolean"}),
-        ]
-    )
+    rows = pd.concat([incomplete[:40], pd.concat([table[:5], unknown]).astype({"yes": "boolean"})])
     expected = np.log([density_by_hand(model, row) for _, row in rows.iterrows()])
     assert_allclose(model.log_density(rows), expected, rtol=1e-8, atol=1e-8)
     assert_allclose(model.predict_proba(nothing)[0], model.class_prior_)
@@ -108,17 +90,17 @@ def test_densities_are_products(family):
     assert model.score(table, y) > 0.85
 
 
-def categories_by_hand(words, n_kernels, start, n_sweeps):
-    """EM for a mixture of independent columns of words with the Dirichlet prior, in loops."""
+def sweeps_by_hand(codes, n_kernels, start, n_sweeps):
+    """EM for a mixture of independent columns of categories with the Dirichlet prior, in loops."""
     tables = [t.copy() for t in start]
     weight = np.full(n_kernels, 1 / n_kernels)
     for _ in range(n_sweeps):
-        share = np.ones((len(words), n_kernels)) * weight
-        for n, row in enumerate(words):
+        share = np.ones((len(codes), n_kernels)) * weight
+        for n, row in enumerate(codes):
             for g, level in enumerate(row):
                 share[n] *= tables[g][:, level]
         share /= share.sum(axis=1, keepdims=True)
-        for table, column in zip(tables, words.T, strict=True):
+        for table, column in zip(tables, codes.T, strict=True):
             for j, level in itertools.product(range(n_kernels), range(table.shape[1])):
                 table[j, level] = share[column == level, j].sum() + 1 / table.shape[1]
             table /= table.sum(axis=1, keepdims=True)
@@ -126,10 +108,10 @@ def categories_by_hand(words, n_kernels, start, n_sweeps):
     return tables, weight
 
 
-def test_sweeps_over_words_are_em_by_hand():
+def test_sweeps_over_categories_are_em_by_hand():
     rng = np.random.default_rng(3)
-    words = np.column_stack([rng.integers(0, 3, 200), rng.integers(0, 2, 200)])
-    words[:100, 1] = words[:100, 0] > 0
+    codes = np.column_stack([rng.integers(0, 3, 200), rng.integers(0, 2, 200)])
+    codes[:100, 1] = codes[:100, 0] > 0
     start = [rng.dirichlet(np.ones(4), 2), rng.dirichlet(np.ones(3), 2)]
     kernel = family_for("diag", np.zeros(2), (4, 3))
     nothing = np.zeros((2, 0))
@@ -137,18 +119,18 @@ def test_sweeps_over_words_are_em_by_hand():
         ProductKernels(nothing, nothing, np.hstack(start)), np.full((2, 1), 0.5), np.ones(1)
     )
     network = SharedKernel(kernel, np.ones((2, 1)))
-    rows = as_rows(words.astype(float), np.zeros(200, int))
+    rows = as_rows(codes.astype(float), np.zeros(200, int))
     for _ in range(5):
         params, _ = network.sweep(rows, params)
-    tables, weight = categories_by_hand(words, 2, start, 5)
+    tables, weight = sweeps_by_hand(codes, 2, start, 5)
     assert_allclose(params.kernels.probability, np.hstack(tables), rtol=1e-9)
     assert_allclose(params.mixing[:, 0], weight, rtol=1e-9)
 
 
-def test_words_are_drawn_and_imputed():
+def test_categories_are_drawn_and_imputed():
     table, y = some_table()
     model = SharedKernelClassifier.prbf(4, covariance_type="full", random_state=0).fit(
-        holed(table), y
+        with_missing(table), y
     )
     drawn, _ = model.sample(20_000, random_state=0)
     share = model.mixing_ @ model.class_prior_
@@ -158,18 +140,18 @@ def test_words_are_drawn_and_imputed():
     assert_allclose(found, share @ known, atol=0.02)
     assert drawn.notna().all(axis=None)
     assert model.predict(drawn[:10]).shape == (10,)  # drawn rows are rows
-    row = holed(table)[:1].copy()
+    row = with_missing(table)[:1].copy()
     row.loc[:, "town"], row.loc[:, "yes"] = None, True
     levels = pd.concat([row.assign(town=town) for town in (*TOWNS, "another")])
     density = np.exp(model.score_samples(levels))
-    filled = model.impute(pd.concat([row] * 5000), n_draws=1, random_state=0)[0][:, 1]
-    found = [np.mean([word == town for word in filled]) for town in TOWNS]
+    imputed = model.impute(pd.concat([row] * 5000), n_draws=1, random_state=0)[0][:, 1]
+    found = [np.mean([value == town for value in imputed]) for town in TOWNS]
     assert_allclose(found, density[:3] / density[:3].sum(), atol=0.02)
     assert sum(found) == pytest.approx(1)
     assert model.impute(row).iloc[0, 1] == TOWNS[int(np.argmax(density[:3]))]
 
 
-def test_the_marginal_and_the_conditional_of_numbers_and_of_words():
+def test_the_marginal_and_the_conditional_of_numbers_and_of_categories():
     table, y = some_table()
     model = SharedKernelClassifier.prbf(4, covariance_type="full", random_state=0).fit(table, y)
     cells = table.astype(object)
@@ -200,12 +182,12 @@ def coded(table, y, **settings):
     return kernel, Params(kernels, model.mixing_, model.class_prior_), columns.encode(table)
 
 
-def test_gradients_of_words_and_numbers_are_differences():
-    """The conditional likelihood of a network over words, rows with holes included, against central
+def test_gradients_of_categories_and_numbers_are_differences():
+    """The conditional likelihood of a network over categories, with missing cells, against central
     differences.
     """
     table, y = some_table(60)
-    kernel, params, x = coded(holed(table), y, covariance_type="full")
+    kernel, params, x = coded(with_missing(table), y, covariance_type="full")
     network = SharedKernel(kernel, np.ones((3, 2)))
     rows = as_rows(x, (y == "b").astype(int), n_jobs=1)
     start = network.to_vector(params)
@@ -220,34 +202,30 @@ def test_gradients_of_words_and_numbers_are_differences():
         assert_allclose(slope[i], (ends[0] - ends[1]) / 2e-5, rtol=1e-4, atol=1e-6)
 
 
-def test_the_overlap_of_words_is_the_distance_of_their_tables():
-    """One kernel and words alone: the Bhattacharyya distances of the tables of the classes,
+def test_the_overlap_of_categories_is_the_distance_of_their_tables():
+    """One kernel and categories alone: the Bhattacharyya distances of the tables of the classes,
     weighted by the classes.
     """
     table, y = some_table(500)
-    words = table[["town", "yes"]]
-    model = SharedKernelClassifier.prbf(1, random_state=0).fit(words, y)
+    table = table[["town", "yes"]]
+    model = SharedKernelClassifier.prbf(1, random_state=0).fit(table, y)
     assert model.covariance_type_ == "diag"  # without numbers there is no shape
-    (found,) = model.kernel_overlap(words, y)
     with pytest.raises(
         KernelpoolError,
         match=r"means and covariances of numbers; this model has categories besides",
     ):
-        model.subkernels(words, y)
+        model.subkernels(table, y)
+    codes = model.columns_.encode(table).astype(int)
     expected = 0.0
     for label in ("a", "b"):
-        mine = words[y == label]
-        for g, (name, known) in enumerate((("town", list(TOWNS)), ("yes", [False, True]))):
-            counts = np.array([*((mine[name] == word).sum() for word in known), 0.0]) + 1 / (
-                len(known) + 1
-            )
+        for code, (of_all,) in zip(codes[y == label].T, tables_of(model), strict=True):
+            counts = np.bincount(code, minlength=len(of_all)) + 1 / len(of_all)
             own = counts / counts.sum()
-            of_all = model.probabilities_[0][:4] if g == 0 else model.probabilities_[0][4:]
             expected -= (y == label).mean() * np.log(np.sqrt(own * of_all).sum())
-    assert found == pytest.approx(expected)
+    assert model.kernel_overlap(table, y)[0] == pytest.approx(expected)
 
 
-def test_where_words_are_not_taken_one_sentence_says_so():
+def test_where_categories_are_not_taken_one_sentence_says_so():
     table, y = some_table(50)
     with pytest.raises(
         KernelpoolError,
@@ -269,13 +247,13 @@ def test_where_words_are_not_taken_one_sentence_says_so():
 
 
 def test_many_levels_take_no_array_of_rows_by_levels():
-    """Ten thousand words in 20,000 rows: an array of both would be 1.6 GB."""
+    """Ten thousand categories in 20,000 rows: an array of both would be 1.6 GB."""
     import tracemalloc
 
     rng = np.random.default_rng(0)
-    word = rng.integers(0, 10_000, 20_000)
+    value = rng.integers(0, 10_000, 20_000)
     y = rng.integers(0, 2, 20_000)
-    table = pd.DataFrame({"word": word.astype(str), "x": rng.normal(size=20_000) + y})
+    table = pd.DataFrame({"value": value.astype(str), "x": rng.normal(size=20_000) + y})
     tracemalloc.start()
     model = SharedKernelClassifier([1, 1], training="em", random_state=0).fit(table, y)
     probability = model.predict_proba(table)
@@ -283,9 +261,9 @@ def test_many_levels_take_no_array_of_rows_by_levels():
     tracemalloc.stop()
     assert most < 100e6
     assert probability.shape == (20_000, 2)
+    codes = model.columns_.encode(table[:50])[:, 0].astype(int)
     for k in range(2):
-        counts = np.bincount(word[y == k], minlength=10_000)
-        at = {str(w): i for i, w in enumerate(model.columns_.categories[0])}
-        expected = (counts[word[:50]] + 1 / len(model.probabilities_[0])) / (counts.sum() + 1)
-        found = model.probabilities_[k][[at[str(w)] for w in word[:50]]]
+        counts = np.bincount(value[y == k], minlength=10_000)
+        expected = (counts[value[:50]] + 1 / len(model.probabilities_[0])) / (counts.sum() + 1)
+        found = model.probabilities_[k, codes]
         assert_allclose(found, expected, rtol=1e-8)
