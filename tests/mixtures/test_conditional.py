@@ -298,11 +298,11 @@ def test_a_step_to_where_there_is_no_network_is_taken_back(error, clouds, monkey
     calls = []
     gradient = SharedKernel.gradient
 
-    def failing(self, *given):
+    def failing(self, *given, **options):
         calls.append(given)
         if len(calls) % 5 == 2:
             raise error
-        return gradient(self, *given)
+        return gradient(self, *given, **options)
 
     monkeypatch.setattr(SharedKernel, "gradient", failing)
     model = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(X, y)
@@ -334,11 +334,11 @@ def test_an_interrupted_climb_of_many_rows_is_told(clouds, monkeypatch):
     calls = []
     gradient = SharedKernel.gradient
 
-    def interrupted(self, *given):
+    def interrupted(self, *given, **options):
         calls.append(given)
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return gradient(self, *given)
+        return gradient(self, *given, **options)
 
     monkeypatch.setattr(SharedKernel, "gradient", interrupted)
     model = SharedKernelClassifier(2, covariance_type="diag", random_state=0)
@@ -376,7 +376,11 @@ def test_many_classes_take_fewer_steps(clouds, monkeypatch):
     (X, y), (X_test, y_test) = clouds
     calls = []
     gradient = SharedKernel.gradient
-    counted = lambda self, *given: calls.append(given) or gradient(self, *given)  # noqa: E731
+
+    def counted(self, *given, **options):
+        calls.append(given)
+        return gradient(self, *given, **options)
+
     monkeypatch.setattr(SharedKernel, "gradient", counted)
     settings = {"n_kernels": 4, "covariance_type": "spherical", "random_state": 0}
     n_calls = []

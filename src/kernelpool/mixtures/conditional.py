@@ -27,7 +27,7 @@ are averaged.
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -64,46 +64,48 @@ from .fitted import ClassDensities, FittedSharedKernel
 from .network import Params, SharedKernel
 
 BETAS = tuple(np.exp(np.linspace(-9, 0.5, 20)).tolist())
-"""Inverse temperatures that are tried; over indicators of categories, mixtures are far too sure."""
+"""Inverse temperatures of the start that are tried; over indicators of categories, mixtures are far
+too sure."""
 
 SHRINKAGES = (0.0, 0.3, 1.0)
-"""How far the covariances of kernels are moved to their mean, at the start."""
+"""Degrees to which the covariances of the start are moved to their mean that are tried."""
 
 GENERATIVE_WEIGHTS = (0.0, 0.01, 0.1)
 """Shares of the likelihood in the objective that ``generative_weight="auto"`` tries."""
 
-MAX_ITER = 150
+MAX_STEPS = 150
+"""Steps of L-BFGS in one run at most."""
 
 MOST_PARAMETERS = 500
-"""Parameters a row from which on the start is kept: to move so many tells nothing of other rows."""
+"""Skip conditional training above this many parameters per row."""
 
-MOST_AT_START, MOST_IN_CLIMB = 10**8, 4 * 10**9
-"""Products of rows, kernels and classes that a start is chosen with, and that the steps of a climb
-take together: with hundreds of classes there are fewer rows and steps, or no climb at all.
-"""
+MOST_AT_START = 10**8
+"""Choose the start on fewer rows where rows x kernels x classes exceed this."""
+
+MOST_IN_CLIMB = 4 * 10**9
+"""Make fewer steps where steps x rows x kernels x classes would exceed this."""
 
 TOO_FAR = -1e6
 """The objective where there is no network; finite, so that a search can interpolate."""
 
 PATIENCE = 12
-"""Steps without a lower loss on held-out rows before the climb ends."""
+"""Stop after this many steps without a lower loss on held-out rows."""
 
 HEAD_START = 8
-"""Steps after which a climb from a second start must not lie behind where the first one was by
-then.
-"""
+"""Stop the second run if, after this many steps, its held-out loss exceeds the first run's at the
+same step."""
 
 GAIN = 1e-4
-"""A loss lower by less than this part of it is no lower."""
+"""Relative decrease of a loss that counts as one."""
 
 MOST_HELD_OUT = 10_000
 """Rows that are held out of more than `MOST_ROWS`, or a fifth of them."""
 
-FEWEST = 20
-"""Rows of a class from which on some of them are held out there."""
+MIN_ROWS_OF_CLASS = 20
+"""Hold out no row of a class with fewer rows."""
 
-FORGETTING = 10
-"""Sweeps without the rows that are held out, from the network that was trained on them."""
+FORGETTING_SWEEPS = 10
+"""Sweeps of EM without the rows that are held out, from the network that was trained on them."""
 
 
 def fit_discriminative(
@@ -119,14 +121,14 @@ def fit_discriminative(
 
     Returns the fitted record with these networks, and whether the training was interrupted.
     """
-    found: list[tuple[ClassDensities, float, Selection]] = []
+    trained: list[tuple[ClassDensities, float, Selection]] = []
 
     def fit(
         part: TrainingData, settings: MixtureSettings, out: SampledRows
     ) -> tuple[None, np.ndarray]:
         selection = Selection(out.code, out.weight, out.key, GAIN)
         network, loss, outcome = _trained(part, settings, out, selection)
-        found.append((network, loss, selection))
+        trained.append((network, loss, selection))
         if outcome is Outcome.INTERRUPTED:
             raise KeyboardInterrupt
         return None, selection.log_proba
@@ -139,11 +141,11 @@ def fit_discriminative(
     interrupted = False
     try:
         if held_out is not None:  # all rows train, and EM has settled on them
-            n_sweeps = FORGETTING if data.n_rows > MOST_ROWS else 0
+            n_sweeps = FORGETTING_SWEEPS if data.n_rows > MOST_ROWS else 0
             fit(data, _from_network(generative, settings, n_sweeps), held_out)
         elif data.n_rows > MOST_ROWS:
             part, out = divide(data, settings)
-            fit(part, _from_network(generative, settings, FORGETTING), out)
+            fit(part, _from_network(generative, settings, FORGETTING_SWEEPS), out)
         else:
             rows = draw_rows(data, settings.seed)
             fold = stratified_folds(
@@ -152,9 +154,9 @@ def fit_discriminative(
             cross_fit(fit_fold, rows, fold)
     except KeyboardInterrupt:  # what there is stays; without any, the generative network decides
         interrupted = True
-    if not found:
+    if not trained:
         return generative, interrupted
-    networks, losses, selections = zip(*found, strict=True)
+    networks, losses, selections = zip(*trained, strict=True)
     weights = [selection.weight.sum() for selection in selections]  # may be zero in every fold
     loss = float(np.average(losses, weights=weights if any(weights) else None))
     log_proba = None if held_out is None else selections[0].log_proba
@@ -183,65 +185,58 @@ def _from_network(
 # -- rows held out where they live -----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Division:
-    """Which rows are held out, decided row by row from their content in the frame of training."""
+def _held_out(block: Block, seed: int, share: float, spared: np.ndarray) -> Array:
+    """Whether each row is held out, (n,), by its content in the frame of training.
 
-    seed: int
-    share: float
-    spared: np.ndarray
-    """Whether the rows of a class always train, and (last) those without a class, (K + 1,)."""
-
-    def held_out(self, block: Block) -> Array:
-        """Whether each row is held out, (n,)."""
-        xp = namespace(block.x)
-        x = block.x
-        if block.missing is not None:
-            x = xp.where(block.missing.observed > 0, x, xp.nan * xp.ones_like(x))
-        spared = xp.asarray(self.spared, device=device(x))
-        last = (len(self.spared) - 1) * xp.ones_like(block.y)
-        code = xp.where(block.y < 0, last, block.y)  # type: ignore[operator]
-        return (content_key(near(x), self.seed) < self.share) & ~xp.take(spared, code, axis=0)
-
-    def drawn(self, block: Block) -> Sample:
-        """The rows that are held out, on the host."""
-        out = to_numpy(self.held_out(block))
-        x = with_missing(block)
-        weight = np.ones(len(x)) if block.weight is None else to_numpy(block.weight)
-        at = np.flatnonzero(out & (weight > 0))
-        columns = to_numpy(block.y)[at], x[at], np.asarray(weight[at], np.float64)
-        return Sample(np.zeros(len(at)), *columns, sys.maxsize)
-
-    def in_training(self, block: Block) -> Block:
-        """The block in which the rows that are held out weigh nothing."""
-        kept = namespace(block.x).astype(~self.held_out(block), block.x.dtype)
-        return block.weighted(kept if block.weight is None else block.weight * kept)
+    `spared` (K + 1,): whether the rows of a class always train, and (last) those without a class.
+    """
+    xp = namespace(block.x)
+    x = block.x
+    if block.missing is not None:
+        x = xp.where(block.missing.observed > 0, x, xp.nan * xp.ones_like(x))
+    last = (len(spared) - 1) * xp.ones_like(block.y)
+    code = xp.where(block.y < 0, last, block.y)  # type: ignore[operator]
+    is_spared = xp.take(xp.asarray(spared, device=device(x)), code, axis=0)
+    return (content_key(near(x), seed) < share) & ~is_spared
 
 
-@dataclass(frozen=True)
+def _drawn(block: Block, held_out: Callable[[Block], Array]) -> Sample:
+    """The rows that are held out, on the host."""
+    x = with_missing(block)
+    weight = np.ones(len(x)) if block.weight is None else to_numpy(block.weight)
+    at = np.flatnonzero(to_numpy(held_out(block)) & (weight > 0))
+    columns = to_numpy(block.y)[at], x[at], np.asarray(weight[at], np.float64)
+    return Sample(np.zeros(len(at)), *columns, sys.maxsize)
+
+
 class RowsInTraining:
     """All rows, of which those that are held out count nothing in sums."""
 
-    rows: Rows
-    division: Division
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.rows, name)
+    def __init__(self, rows: Rows, held_out: Callable[[Block], Array]) -> None:
+        self.rows = rows
+        self.held_out = held_out
+        self.n_features = rows.n_features
+        self.backend = rows.backend
+        self.eps = rows.eps
 
     def total(self, statistic: Callable[..., Any], *params: Any) -> Any:
-        return self.rows.total(partial(_total_in_training, statistic, self.division), *params)
+        return self.rows.total(partial(_total_in_training, statistic, self.held_out), *params)
 
     def framed(self, frame: Frame, width: int) -> "RowsInTraining":
-        return RowsInTraining(self.rows.framed(frame, width), self.division)
+        return RowsInTraining(self.rows.framed(frame, width), self.held_out)
 
     def by_class(self) -> "RowsInTraining":
-        return RowsInTraining(self.rows.by_class(), self.division)
+        return RowsInTraining(self.rows.by_class(), self.held_out)
 
 
 def _total_in_training(
-    statistic: Callable[..., Any], division: Division, block: Block, *params: Any
+    statistic: Callable[..., Any], held_out: Callable[[Block], Array], block: Block, *params: Any
 ) -> Any:
-    return statistic(block.once("in training", division.in_training, 2), *params)
+    def in_training(block: Block) -> Block:
+        weight = namespace(block.x).astype(~held_out(block), block.x.dtype)
+        return block.weighted(weight if block.weight is None else block.weight * weight)
+
+    return statistic(block.once("in training", in_training, 2), *params)
 
 
 def divide(data: TrainingData, settings: MixtureSettings) -> tuple[TrainingData, SampledRows]:
@@ -250,10 +245,10 @@ def divide(data: TrainingData, settings: MixtureSettings) -> tuple[TrainingData,
     Unlike folds, it moves no other row to the host. Classes of few rows are not held out.
     """
     share = min(MOST_HELD_OUT / max(data.n_rows, 1.0), 0.2)
-    spared = np.append(data.class_weight < FEWEST * data.row_weight, True)
-    division = Division(settings.seed, share, spared)
+    spared = np.append(data.class_weight < MIN_ROWS_OF_CLASS * data.row_weight, True)
+    held_out = partial(_held_out, seed=settings.seed, share=share, spared=spared)
     training = MixtureTraining(data, settings)
-    drawn = training.rows.total(division.drawn)
+    drawn = training.rows.total(partial(_drawn, held_out=held_out))
     order = np.lexsort((drawn.code, *drawn.x.T))
     code = drawn.code[order]
     weight = drawn.weight[order]
@@ -263,7 +258,7 @@ def divide(data: TrainingData, settings: MixtureSettings) -> tuple[TrainingData,
     of_class = np.stack([known[code == k].sum(axis=0) for k in range(-1, n_classes)])
     return replace(
         data,
-        rows=RowsInTraining(data.rows, division),
+        rows=RowsInTraining(data.rows, held_out),
         observed=None if data.observed is None else data.observed - of_class,
         class_weight=data.class_weight - np.bincount(code, weight, minlength=n_classes),
         n_rows=data.n_rows - len(code),
@@ -300,44 +295,52 @@ def _trained(
     if em_fit.outcome is Outcome.INTERRUPTED:
         raise KeyboardInterrupt
     last = em_fit.params  # a learned sharing plays no part from here on
-    start = match_array(Params(last.kernels, last.mixing, last.class_prior), like=np.empty(0))
-    kernel = training.host_kernel
-    share = start.mixing @ start.class_prior
-    network = SharedKernel(kernel, np.ones(start.mixing.shape))
+    params = match_array(Params(last.kernels, last.mixing, last.class_prior), like=np.empty(0))
+    network = SharedKernel(training.host_kernel, np.ones(params.mixing.shape))
     held_out = training.other_rows(out.x, out.code, out.weight)
-    shrunk = [kernel.shrunk(start.kernels, share / share.sum(), degree) for degree in SHRINKAGES]
-    places = [replace(start, kernels=kernels) for kernels in shrunk]
-    n_pairs = start.mixing.size
-    some = slice(None, None, 1 + int(len(out.x) * n_pairs // MOST_AT_START))
-    few = training.other_rows(out.x[some], out.code[some], out.weight[some])
-    tried = np.concatenate([tempered_losses(network, few, place) for place in places])
-    # the best start is not always the start of the best way up: from the covariances as they are it
-    # goes on further
-    begins = sorted({int(np.argmin(tried)), int(np.argmin(tried[: len(BETAS)]))})
+    few = slice(None, None, 1 + int(len(out.x) * params.mixing.size // MOST_AT_START))
+    few_held_out = training.other_rows(out.x[few], out.code[few], out.weight[few])
+    max_steps = _max_steps(network, params, data.n_rows)
+
+    def loss(params: Params) -> float:
+        return selection.add(log_proba(network, held_out, params))
+
     given = settings.training.generative_weight
-    n_parameters = kernel.n_parameters
     weights = GENERATIVE_WEIGHTS if is_auto(given) else (float(given),)
-    max_iter = min(MAX_ITER, int(MOST_IN_CLIMB // (data.n_rows * n_pairs)))
-    few_parameters = n_parameters(*start.kernels.mean.shape) <= MOST_PARAMETERS * data.n_rows
-    max_iter = max_iter if few_parameters and max_iter >= PATIENCE else 0
-    rivals: dict[float, list[float]] = {}
+    first_losses: dict[float, list[float]] = {}
     climbs = []
-    for begin, weight in product(begins, weights):
-        first = tempered(network, places[begin // len(BETAS)], BETAS[begin % len(BETAS)])
-        steps: list[float] = []
-        rival = rivals.setdefault(weight, steps)
-
-        def objective(params: Params, weight: float = weight) -> tuple[Any, float]:
-            return network.gradient(training.rows, params, weight)
-
-        def loss(params: Params) -> float:
-            return selection.add(log_proba(network, held_out, params))
-
-        climbs.append(_climb(network, first, objective, loss, max_iter, steps, rival))
-        if climbs[-1][2] is Outcome.INTERRUPTED:
+    for start, weight in product(_starts(network, params, few_held_out), weights):
+        objective = partial(network.gradient, training.rows, generative_weight=weight)
+        rival = first_losses.get(weight, [])
+        climb, losses = _climb(network, start, objective, loss, max_steps, rival)
+        first_losses.setdefault(weight, losses)
+        climbs.append(climb)
+        if climb[2] is Outcome.INTERRUPTED:
             break
-    params, lowest, _ = min(climbs, key=lambda climb: climb[1])
-    return training.in_data_units(params), lowest, climbs[-1][2]
+    best, lowest, _ = min(climbs, key=lambda climb: climb[1])
+    return training.in_data_units(best), lowest, climbs[-1][2]
+
+
+def _starts(network: SharedKernel, params: Params, held_out: Rows) -> list[Params]:
+    """The best start by loss on held-out rows, and the best with covariances as they are: from
+    there a climb goes on further.
+    """
+    share = params.mixing @ params.class_prior
+    share = share / share.sum()
+    shrunk = [
+        replace(params, kernels=network.kernel.shrunk(params.kernels, share, degree))
+        for degree in SHRINKAGES
+    ]
+    losses = np.concatenate([tempered_losses(network, held_out, start) for start in shrunk])
+    chosen = sorted({int(np.argmin(losses)), int(np.argmin(losses[: len(BETAS)]))})
+    return [tempered(network, shrunk[i // len(BETAS)], BETAS[i % len(BETAS)]) for i in chosen]
+
+
+def _max_steps(network: SharedKernel, params: Params, n_rows: float) -> int:
+    """Steps that one climb may take; none where they would be too few, or tell nothing."""
+    n_steps = min(MAX_STEPS, int(MOST_IN_CLIMB // (n_rows * params.mixing.size)))
+    n_parameters = network.kernel.n_parameters(*params.kernels.mean.shape)
+    return n_steps if n_parameters <= MOST_PARAMETERS * n_rows and n_steps >= PATIENCE else 0
 
 
 def _climb(
@@ -345,25 +348,23 @@ def _climb(
     start: Params,
     objective: Callable[[Params], tuple[Any, float]],
     held_out_loss: Callable[[Params], float],
-    max_iter: int,
-    steps: list[float],
+    max_steps: int,
     rival: list[float],
-) -> tuple[Params, float, Outcome]:
+) -> tuple[tuple[Params, float, Outcome], list[float]]:
     """Up from `start`: the network with the least held-out loss on the way, that loss, and how the
-    climb ended. `steps` receives the lowest loss up to each step; `rival` has those of the climb
-    before.
+    climb ended; and the least loss up to each step. `rival` has those of the climb before.
     """
     best = start
     lowest = held_out_loss(start)
     best_step = 0
-    if not max_iter:
-        steps.append(lowest)
-        return start, lowest, Outcome.STOPPED
+    losses: list[float] = []
+    if not max_steps:
+        return (start, lowest, Outcome.STOPPED), [lowest]
 
     def watch(vector: np.ndarray, _: float) -> bool:
         """Called at the start, and after each step."""
         nonlocal best, lowest, best_step
-        n_steps = len(steps)
+        n_steps = len(losses)
         if n_steps:
             params = network.from_vector(vector, start)
             loss = held_out_loss(params)
@@ -371,8 +372,8 @@ def _climb(
                 best = params
                 lowest = loss
                 best_step = n_steps
-        steps.append(lowest)
-        if n_steps >= HEAD_START and lowest > rival[min(n_steps, len(rival) - 1)]:
+        losses.append(lowest)
+        if rival and n_steps >= HEAD_START and lowest > rival[min(n_steps, len(rival) - 1)]:
             return True
         return n_steps >= best_step + PATIENCE
 
@@ -385,8 +386,8 @@ def _climb(
 
     point = np.asarray(to_numpy(network.to_vector(start)))
     with one_blas_thread():
-        top = maximize(at, point, max_iter=max_iter, memory=15, on_step=watch)
-    return best, lowest, top.outcome
+        top = maximize(at, point, max_iter=max_steps, memory=15, on_step=watch)
+    return (best, lowest, top.outcome), losses
 
 
 def log_proba(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
