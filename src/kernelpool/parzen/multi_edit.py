@@ -13,11 +13,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..base.estimator import Estimator
 from ..complete.classifier import TabularClassifier
 from ..errors import KernelpoolError
+from ..records import saved
 from ..tables.columns import Columns
 from .classifier import ParzenClassifier
 from .reduce import multi_edit
 
 
+@saved
 @dataclass(frozen=True)
 class FittedMultiEdit:
     """The fitted state of a `MultiEdit`."""

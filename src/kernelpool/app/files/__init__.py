@@ -23,7 +23,7 @@ from .container import container_bytes, opened, parse_json, short
 
 __all__ = ["FORMAT_VERSION", "load", "read_header", "save"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Of the files that `save` writes. It rises when a reader of the old version could misunderstand a
 new file.
 """
@@ -183,9 +183,9 @@ def _header_of(metadata: dict[str, str]) -> dict[str, Any]:
     header = parse_json(metadata["header"], "header")
     if number != str(FORMAT_VERSION):
         raise ModelFileError(
-            f"The file has format version {short(number)}; this is kernelpool "
-            f"{version('kernelpool')}, which reads version {FORMAT_VERSION}. "
-            f"Upgrade it (pip install --upgrade kernelpool), or save the model anew."
+            f"The file has format version {short(number)}, and kernelpool {version('kernelpool')} "
+            f"reads version {FORMAT_VERSION}: fit and save the model anew, or load it with the "
+            f"kernelpool that wrote it."
         )
     if not isinstance(header, dict) or set(header) != set(HEADER):
         raise ModelFileError(

@@ -17,14 +17,14 @@ estimator                     ``{"model": class, "parameters": {...}, "fitted": 
                               ``{"same": parameter}`` for what a parameter of the same estimator is
 ============================  =====================================================================
 
-Classes are those of `ESTIMATORS` and `RECORDS`; nothing is imported by a name from a file.
+Classes are those of `ESTIMATORS` and `kernelpool.records.SAVED`; nothing is imported by a name from
+a file. Fields that a record declares as `unsaved()` are left out.
 """
 
 import inspect
 import math
-import sys
 import warnings
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -47,27 +47,6 @@ OTHERS: tuple[type, ...] = (FrozenEstimator, Pipeline, StandardScaler)
 
 ESTIMATORS: dict[str, type] = {cls.__name__: cls for cls in (*OURS, *OTHERS)}
 
-
-def _records() -> dict[str, type]:
-    """The frozen records of the modules of our estimators."""
-    modules = [vars(sys.modules[cls.__module__]) for base in OURS for cls in base.__mro__]
-    found = (value for names in modules for value in names.values())
-    return {
-        cls.__name__: cls
-        for cls in found
-        if isinstance(cls, type)
-        and is_dataclass(cls)
-        and cls.__module__.startswith("kernelpool.")
-        and cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    }
-
-
-RECORDS = {**_records(), **SAVED}
-
-NOT_SAVED = {"held_out_log_density_", "held_out_proba_", "validation_log_proba_"}
-"""Attributes, and fields of records without the underscore, that are not saved: values for every
-training row.
-"""
 
 NOT_SAVABLE = {
     "_metadata_request": "requests of metadata routing (set_fit_request and the like); save one without",
@@ -122,10 +101,10 @@ class Writer:
             return {"dict": [[k, self.value(v, f"{where}/{i}")] for i, (k, v) in pairs]}
         if isinstance(value, BaseEstimator):
             return self.model(value, where)
-        if RECORDS.get(type(value).__name__) is type(value):
-            names = [f.name for f in fields(RECORDS[type(value).__name__]) if f.init]  # type: ignore[arg-type]
-            kept = {n: None if f"{n}_" in NOT_SAVED else getattr(value, n) for n in names}
-            return {"record": type(value).__name__, "fields": self._named(kept, where)}
+        if SAVED.get(type(value).__name__) is type(value):
+            names = [f.name for f in fields(value) if f.init and f.metadata.get("saved", True)]
+            stored = {name: getattr(value, name) for name in names}
+            return {"record": type(value).__name__, "fields": self._named(stored, where)}
         if isinstance(value, np.random.RandomState):
             return {"random_state": self.value(value.get_state(legacy=False), where)}
         if hasattr(value, "__array__") and not isinstance(value, type):
@@ -155,11 +134,7 @@ class Writer:
         parameters = estimator.get_params(deep=False)
         if "memory" in parameters:  # a folder of this machine
             parameters["memory"] = None
-        state = {
-            name: value
-            for name, value in vars(estimator).items()
-            if name not in parameters and name not in NOT_SAVED
-        }
+        state = {n: value for n, value in vars(estimator).items() if n not in parameters}
         for name in NOT_SAVABLE:
             if state.pop(name, None):
                 raise ModelFileError(
@@ -227,8 +202,8 @@ class Reader:
                 return self._objects(self.value(parts), shape, text)
             case {"random_state": {"dict": _} as state}:
                 return self._random_state(self.value(state))
-            case {"record": str(name), "fields": dict(parts)} if name in RECORDS:
-                return RECORDS[name](**self._named(parts))
+            case {"record": str(name), "fields": dict(parts)} if name in SAVED:
+                return SAVED[name](**self._named(parts))
             case {"model": str(_)}:
                 return self.model(node)
             case dict():
