@@ -22,7 +22,6 @@ little where there were no rows to learn them from.
 """
 
 import warnings
-from enum import IntEnum
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -39,7 +38,13 @@ from ..data.door import is_in_memory
 from ..data.labels import given_weights
 from ..errors import KernelpoolError, warn, without_column_warnings
 from ..inspection.describe import Description, describe, refusals
-from ..inspection.metrics import CoverageCurve, accepted_up_to, ambiguity_of, coverage_curve
+from ..inspection.metrics import (
+    CoverageCurve,
+    Decision,
+    accepted_up_to,
+    ambiguity_of,
+    coverage_curve,
+)
 from ..inspection.pipeline import innermost
 from .base import MetaClassifier
 
@@ -54,14 +59,6 @@ REFUSE_ALL, REFUSE_NONE = -1.0, 1.0
 
 N_DRAWN = 10_000
 """Rows drawn from a fitted model, by which novelty is set where no rows are passed."""
-
-
-class Decision(IntEnum):
-    """The codes that `RejectClassifier.decide` returns."""
-
-    ACCEPTED = 0
-    AMBIGUOUS = 1
-    NOVEL = 2
 
 
 def _delegated(method: str, what: str) -> Any:

@@ -54,8 +54,14 @@ LEAST_LOG = -1000.0
 LEAST_OF_CLASS = float(np.log(np.finfo(np.float64).eps))
 """What the log-probability of a true class does not fall below, as in scikit-learn's `log_loss`."""
 
-MAX_KERNELS, MAX_FEATURES, LONGEST_BAR = 5, 12, 24
-"""Kernels and features that an explanation names, and characters of its longest bar."""
+MAX_KERNELS = 5
+"""Kernels that an explanation names."""
+
+MAX_FEATURES = 12
+"""Features that it names."""
+
+LONGEST_BAR = 24
+"""Characters of its longest bar."""
 
 
 # -- rows with missing cells -----------------------------------------------------------------------
@@ -95,10 +101,10 @@ def encoded(
 
 def _log_proba(model: Any, X: Any) -> np.ndarray:
     if hasattr(model, "predict_log_proba"):
-        found = np.asarray(to_numpy(model.predict_log_proba(X)), np.float64)
+        log_proba = np.asarray(to_numpy(model.predict_log_proba(X)), np.float64)
     else:
-        found = safe_log(np.asarray(model.predict_proba(X), np.float64))
-    return np.where(np.isneginf(found), LEAST_LOG, found)
+        log_proba = safe_log(np.asarray(model.predict_proba(X), np.float64))
+    return np.where(np.isneginf(log_proba), LEAST_LOG, log_proba)
 
 
 # -- the answer ------------------------------------------------------------------------------------
@@ -148,8 +154,15 @@ def _cell(value: Any) -> str:
     return text_of(value, 24)
 
 
+class _Printed:
+    """A notebook shows the text."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(_Printed):
     """Why a row got its class; prints as a sentence and a bar chart, in notebooks too.
 
     Attributes
@@ -182,41 +195,9 @@ class Explanation:
     kernels: tuple[dict[str, Any], ...] = ()
 
     def __str__(self) -> str:
-        rows = self._rows()
-        width = max(len(row[0]) for row in rows)
-        most = max(abs(row[1]) for row in rows) or 1.0
-        lines = [self._sentence()]
-        for name, part, note in rows:
-            bar = ("+" if part > 0 else "-") * round(LONGEST_BAR * abs(part) / most)
-            lines.append(
-                f"  {name:{width}} {signed(part):>8}  {bar:{LONGEST_BAR}}  {note}".rstrip()
-            )
-        if self.kernels:
-            lines.append(f"  {'; '.join(_kernel_text(**kernel) for kernel in self.kernels)}")
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """A sentence and a bar chart, as HTML that can stand in any page."""
-        rows = self._rows()
-        html = ""
-        most = max(abs(part) for _, part, _ in rows) or 1.0
-        for name, part, note in rows:
-            width = 50 * abs(part) / most
-            at, color = (50, "#0072B2") if part > 0 else (50 - width, "#D55E00")
-            place = f"margin-left:{at:.1f}%;width:{width:.1f}%;height:0.8em;background:{color}"
-            bar = f'<div style="width:14em"><div style="{place}"></div></div>'
-            cells = [escape(name), signed(part), bar, escape(note)]
-            html += f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-        return f"<div><p>{escape(self._sentence())}</p><table>{html}</table></div>"
-
-    def _sentence(self) -> str:
-        return (
-            f"{shown(self.label)} ({percent(self.probability)}) rather than {shown(self.against)} "
-            f"({percent(self.against_probability)}): log-odds {signed(self.log_odds)}"
-        )
-
-    def _rows(self) -> list[tuple[str, float, str]]:
-        """Name, part in the log-odds and note of what is shown."""
+        first = f"{shown(self.label)} ({percent(self.probability)})"
+        second = f"{shown(self.against)} ({percent(self.against_probability)})"
+        lines = [f"{first} rather than {second}: log-odds {signed(self.log_odds)}"]
         rows = [("before any feature", self.prior, "")]
         for feature in self.features[:MAX_FEATURES]:
             name, note = feature.texts()
@@ -224,7 +205,15 @@ class Explanation:
         rest = self.features[MAX_FEATURES:]
         if rest:
             rows.append((plural(len(rest), "other feature"), sum(f.part for f in rest), ""))
-        return rows
+        width = max(len(name) for name, _, _ in rows)
+        most = max(abs(part) for _, part, _ in rows) or 1.0
+        for name, part, note in rows:
+            bar = ("+" if part > 0 else "-") * round(LONGEST_BAR * abs(part) / most)
+            line = f"  {name:{width}} {signed(part):>8}  {bar:{LONGEST_BAR}}  {note}"
+            lines.append(line.rstrip())
+        if self.kernels:
+            lines.append(f"  {'; '.join(_kernel_text(**kernel) for kernel in self.kernels)}")
+        return "\n".join(lines)
 
 
 def _kernel_text(index: int, posterior: float, label: Any, class_posterior: float | None) -> str:
@@ -232,14 +221,11 @@ def _kernel_text(index: int, posterior: float, label: Any, class_posterior: floa
     return f"kernel {index}{serves}: {percent(posterior)}"
 
 
-class Explanations(list[Explanation]):
-    """Of several rows; prints as a text, and a notebook shows the charts."""
+class Explanations(_Printed, list[Explanation]):
+    """Of several rows; prints as a text."""
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self))
-
-    def _repr_html_(self) -> str:
-        return "".join(why._repr_html_() for why in self)
 
 
 def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -> Explanations:
@@ -317,27 +303,24 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
     expected = _expected(coded, columns, x, classes[pairs[0]])
     kernels = _kernels(coded, x, classes)
     names = feature_names(columns)
-    found = Explanations()
+    explanations = Explanations()
     for n, (a, b) in enumerate(pairs.T.tolist()):
-        numbers = [column[n].tolist() for column in (parts, errors)]
-        cells = zip(names, values[n], *numbers, expected[n], known[n].tolist(), strict=True)
-        features = [
-            FeaturePart(*cell) for cell, gap in zip(cells, missing[n], strict=True) if not gap
-        ]
+        rows = (values[n], parts[n].tolist(), errors[n].tolist(), expected[n], known[n].tolist())
+        features = [FeaturePart(*cell) for cell in zip(names, *rows, strict=True)]
+        features = [features[i] for i in np.flatnonzero(~missing[n])]
         features.sort(key=lambda feature: -abs(feature.part))
-        found.append(
+        a_or_b = [a, b]
+        explanations.append(
             Explanation(
-                classes[a],
-                classes[b],
-                float(np.exp(whole[n, a])),
-                float(np.exp(whole[n, b])),
+                *classes[a_or_b],
+                *np.exp(whole[n, a_or_b]).tolist(),
                 float(whole[n, a] - whole[n, b]),
                 float(prior[n, a] - prior[n, b]),
                 tuple(features),
                 kernels[n],
             )
         )
-    return found
+    return explanations
 
 
 def _pairs(log_proba: np.ndarray, classes: np.ndarray, against: Any) -> tuple[Any, Any]:
@@ -356,10 +339,10 @@ def _expected(coded: Any, columns: Columns, x: np.ndarray, labels: np.ndarray) -
     """
     if not hasattr(coded, "impute"):
         return [[None] * x.shape[1]] * len(x)
-    found = x.copy()
+    imputed = x.copy()
     for i in range(x.shape[1]):
-        found[:, i] = coded.impute(_without(x, i), labels)[:, i]
-    return cells_of(columns, found)
+        imputed[:, i] = coded.impute(_without(x, i), labels)[:, i]
+    return cells_of(columns, imputed)
 
 
 def _without(x: np.ndarray, feature: int) -> np.ndarray:
@@ -379,16 +362,13 @@ def _kernels(coded: Any, x: np.ndarray, classes: np.ndarray) -> list[tuple[dict[
     if pool.class_posterior is not None and len(pool) == len(serves):
         best = pool.class_posterior.argmax(axis=1)
         serves = list(zip(classes[best], pool.class_posterior.max(axis=1).tolist(), strict=True))
-    found = []
+    keys = ("index", "posterior", "label", "class_posterior")
+    of_rows = []
     for row in posterior:
-        largest = [
-            j for j in np.argsort(-row, kind="stable")[:MAX_KERNELS].tolist() if row[j] >= 0.01
-        ]
-        keys = ("index", "posterior", "label", "class_posterior")
-        found.append(
-            tuple(dict(zip(keys, (j, float(row[j]), *serves[j]), strict=True)) for j in largest)
-        )
-    return found
+        largest = np.argsort(-row, kind="stable")[:MAX_KERNELS].tolist()
+        kernels = [(j, float(row[j]), *serves[j]) for j in largest if row[j] >= 0.01]
+        of_rows.append(tuple(dict(zip(keys, kernel, strict=True)) for kernel in kernels))
+    return of_rows
 
 
 def shapley_parts(
@@ -401,13 +381,13 @@ def shapley_parts(
     """
     if 2**n_players <= max_sets:
         masks = (np.arange(2**n_players)[:, None] >> np.arange(n_players)) & 1 > 0
-        found = value(masks)
+        values = value(masks)
         size = masks.sum(axis=1)
         ways = [comb(n_players - 1, s) * n_players for s in range(n_players)]
         joins = 1 / np.array([1, *ways])
         leaves = 1 / np.array([*ways, 1])
         weight = np.where(masks.T, joins[size], -leaves[size])  # (players, sets)
-        return weight @ found, np.zeros((n_players, found.shape[1]))
+        return weight @ values, np.zeros((n_players, values.shape[1]))
     n_pairs = max(4, max_sets // (2 * n_players))
     half = np.array([rng.permutation(n_players) for _ in range(n_pairs)])
     orders = np.concatenate([half, half[:, ::-1]])
@@ -448,8 +428,8 @@ class FeatureImportance:
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
-        found = asdict(self)
-        return {**found, "importance": self.importance.tolist(), "error": self.error.tolist()}
+        arrays = {"importance": self.importance.tolist(), "error": self.error.tolist()}
+        return asdict(self) | arrays
 
     def __str__(self) -> str:
         rows = f"{self.log_loss:.4f} a row over {plural(self.n_rows, 'row')}"

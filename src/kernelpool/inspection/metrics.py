@@ -20,6 +20,7 @@ to zero for confident rows.
 """
 
 from dataclasses import asdict, dataclass
+from enum import IntEnum
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -42,8 +43,17 @@ MOST_RANKED = 1 << 24
 RARE = 0.1
 """A class is rare where fewer than this share of the rows have it."""
 
-DECISIONS = ("accepted", "ambiguous", "novel")
-"""What may become of a row, by the codes that `RejectClassifier.decide` returns."""
+
+class Decision(IntEnum):
+    """The codes that `RejectClassifier.decide` returns."""
+
+    ACCEPTED = 0
+    AMBIGUOUS = 1
+    NOVEL = 2
+
+
+DECISIONS = tuple(decision.name.lower() for decision in Decision)
+"""Their names."""
 
 
 # -- error rates -----------------------------------------------------------------------------------

@@ -52,35 +52,32 @@ def notebook_summary(estimator: Any) -> str:
         check_is_fitted(estimator)
     except NotFittedError:
         return ""
-    body = f"<p>{escape(describe(estimator).sentence)}</p>"
-    pool = describe(estimator).pool
-    if pool is not None:
-        body += _table(pool, FittedPipeline(estimator), getattr(estimator, "classes_", ()))
+    description = describe(estimator)
+    body = f"<p>{escape(description.sentence)}</p>"
+    if description.pool is not None:
+        inside = FittedPipeline(estimator)
+        body += _table(description.pool, inside, getattr(estimator, "classes_", ()))
     return f'<div style="margin:0.6em 0;max-width:60em;font-size:90%">{body}</div>'
 
 
 def _table(pool: Pool, inside: FittedPipeline, classes: Any) -> str:
+    features = [] if inside.pool is None else inside.features
+    listed = [shorten(name, NAME_LENGTH) for name in features[:LISTED_FEATURES]]
+    heads = [pool.word, "network", "share", "classes", *listed]
     order = pool.largest(LISTED_KERNELS).tolist()
-    columns = {pool.word: [str(j) for j in order]}
-    if pool.group:
-        columns["network"] = [pool.group[j] for j in order]
-    columns["share"] = [percent(pool.share[j]) for j in order]
-    if pool.class_posterior is not None and len(classes):
-        columns["classes"] = [_class_shares(pool.class_posterior[j], classes) for j in order]
-    left = {f"{pool.word}s": len(pool) - len(order)}
-    heads = list(columns)
-    cells = list(columns.values())
-    if inside.pool is not None:
-        left["features"] = max(0, len(inside.features) - LISTED_FEATURES)
-        for i, name in enumerate(inside.features[:LISTED_FEATURES]):
-            heads.append(shorten(name, NAME_LENGTH))
-            cells.append([_feature_text(inside, j, i) for j in order])
-    rows = [heads, *zip(*cells, strict=True)]
-    marks = ["th", *["td"] * len(order)]
+    rows = []
+    for j in order:
+        network = pool.group[j] if pool.group else ""
+        traits = [_feature_text(inside, j, i) for i in range(len(listed))]
+        rows.append(
+            [str(j), network, percent(pool.share[j]), _class_shares(pool, j, classes), *traits]
+        )
+    filled = [n for n, column in enumerate(zip(*rows, strict=True)) if any(column)]
     html = "".join(
-        f"<tr>{''.join(f'<{mark}>{escape(cell)}</{mark}>' for cell in row)}</tr>"
-        for mark, row in zip(marks, rows, strict=True)
+        f"<tr>{''.join(f'<td>{escape(row[n])}</td>' for n in filled)}</tr>"
+        for row in (heads, *rows)
     )
+    left = {f"{pool.word}s": len(pool) - len(order), "features": len(features) - len(listed)}
     more = ", ".join(f"{n:,} more {word}" for word, n in left.items() if n)
     return f"<table>{html}</table>" + (f"<p>… and {escape(more)}.</p>" if more else "")
 
@@ -90,14 +87,17 @@ def _feature_text(inside: FittedPipeline, j: int, i: int) -> str:
     if inside.categories[i] is not None:
         code, share = inside.category(j, i)
         return f"{text_of(inside.categories[i][code], NAME_LENGTH)} {percent(share, 0)}"
-    mean = inside.pool.mean[j, i]
     deviation = inside.pool.variance[j, i] ** 0.5
-    texts = (text_of(round(v, decimals_of(deviation, 2))) for v in (mean, deviation))
-    return " ± ".join(texts)
+    numbers = (inside.pool.mean[j, i], deviation)
+    return " ± ".join(text_of(round(number, decimals_of(deviation, 2))) for number in numbers)
 
 
-def _class_shares(posterior: np.ndarray, classes: Any) -> str:
-    order = [k for k in np.argsort(-posterior, kind="stable").tolist() if posterior[k] >= 0.005]
-    named = [f"{shorten(str(classes[k]), NAME_LENGTH)} {percent(posterior[k], 0)}" for k in order]
+def _class_shares(pool: Pool, j: int, classes: Any) -> str:
+    """The most frequent classes of a kernel."""
+    if pool.class_posterior is None or not len(classes):
+        return ""
+    posterior = pool.class_posterior[j]
+    order = np.argsort(-posterior, kind="stable")[: np.count_nonzero(posterior >= 0.005)].tolist()
+    texts = [f"{shorten(str(classes[k]), NAME_LENGTH)} {percent(posterior[k], 0)}" for k in order]
     more = [f"{len(order) - LISTED_CLASSES} more"] if len(order) > LISTED_CLASSES else []
-    return ", ".join([*named[:LISTED_CLASSES], *more])
+    return ", ".join([*texts[:LISTED_CLASSES], *more])

@@ -79,7 +79,37 @@ def test_answers_and_attributes_are_the_same_to_the_last_bit(name, path):
         assert_same(answers(model, few), answers(again, few))
 
 
-RECORDS = ["ClassDensities", "Columns", "Competitive", "CompleteDoor", "EMLogNetwork", "FittedCompetitiveNeurons", "FittedEMLogClassifier", "FittedEMLogRegressor", "FittedMultiEdit", "FittedParzen", "FittedPool", "FittedRBF", "FittedReducedParzen", "FittedSharedKernel", "FittedSharingAverage", "Frame", "GradientRule", "NeuronNetwork", "NeuronParams", "Overlap", "ParzenNetwork", "PoolNetwork", "RBFNetwork", "ReductionHistory", "Space", "Start", "StreamState", "Training", "View"]
+RECORDS = [
+    "ClassDensities",
+    "Columns",
+    "Competitive",
+    "CompleteDoor",
+    "EMLogNetwork",
+    "FittedCompetitiveNeurons",
+    "FittedEMLogClassifier",
+    "FittedEMLogRegressor",
+    "FittedMultiEdit",
+    "FittedParzen",
+    "FittedPool",
+    "FittedRBF",
+    "FittedReducedParzen",
+    "FittedSharedKernel",
+    "FittedSharingAverage",
+    "Frame",
+    "GradientRule",
+    "NeuronNetwork",
+    "NeuronParams",
+    "Overlap",
+    "ParzenNetwork",
+    "PoolNetwork",
+    "RBFNetwork",
+    "ReductionHistory",
+    "Space",
+    "Start",
+    "StreamState",
+    "Training",
+    "View",
+]
 
 
 def classes_in(value, kind):
