@@ -7,7 +7,6 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import kstest, norm
 
-from kernelpool.errors import KernelpoolError
 from papers.data.generators import (
     RING_DEVIATION,
     RING_RADIUS,
@@ -89,34 +88,3 @@ def test_ring_has_the_papers_boundary():
     assert error == pytest.approx(0.241, abs=5e-4)
     beyond = 0.5 * (quad(disc, outer, 20)[0] + norm.sf(outer, RING_RADIUS, RING_DEVIATION))
     assert 1 / beyond == pytest.approx(700, rel=0.05)
-
-
-def test_printed_errors():
-    """The best rules' errors in the docstrings, on many rows."""
-    X, y = make_one_against_two(400_000, random_state=0)
-    ratio = 0.5 * (
-        np.exp(2 * X[:, 0] - 2) + np.exp(2 * X[:, 1] - 2)
-    )  # of the densities of class 1 and class 0
-    assert np.mean((ratio > 1) != y) == pytest.approx(0.200, abs=0.004)
-    X, y = make_ellipses(400_000, random_state=0)
-    assert np.mean((X[:, 0] > 0) != y) == pytest.approx(1 / 5000, rel=0.5)
-
-
-@pytest.mark.parametrize("minority", [-0.1, 0.6])
-def test_a_minority_is_less_than_half(minority):
-    with pytest.raises(KernelpoolError, match=rf"minority must lie in \[0, 0.5\]; got {minority}"):
-        make_two_regions(minority=minority)
-
-
-def test_strips_of_other_orientations():
-    """Class 0 is turned one way and class 1 the other, and they still keep apart."""
-    X, y = make_strips(40_000, random_state=0, angle=10)
-    for label, angle in ((0, 10), (1, -10)):
-        in_class = X[(y == label) & (np.abs(X[:, 1] - (1 if label == 0 else 0)) < 0.7)]
-        _, axes = np.linalg.eigh(np.cov(in_class.T))
-        assert np.rad2deg(np.arctan(axes[1, 1] / axes[0, 1])) == pytest.approx(angle, abs=1)
-    assert X[y == 1, 0].std() == pytest.approx(
-        np.cos(np.deg2rad(10)) / (6.6 * np.sin(np.deg2rad(10))), rel=0.05
-    )
-    with pytest.raises(KernelpoolError, match=r"angle must lie in \[0, 45\]; got 60\."):
-        make_strips(100, angle=60)

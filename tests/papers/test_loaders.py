@@ -23,23 +23,6 @@ def need(*names):
             pytest.skip(reason)
 
 
-@pytest.fixture
-def pima(folder):
-    X, y = made_up("pima")
-    write_folder(folder, "pima", csv_text("pima", X, y))
-    return X, y
-
-
-def test_pima_missing_values(pima):
-    X, _ = pima
-    data = datasets.load_pima(missing="nan").data
-    holes = np.isnan(data)
-    assert holes.sum(axis=0).tolist() == [0, 5, 35, 227, 374, 11, 0, 0]
-    assert_array_equal(holes, X == 0)
-    assert_array_equal(data[~holes], X[~holes])
-    assert not np.isnan(datasets.load_pima().data).any()
-
-
 def test_satimage_in_five_dimensions(folder):
     X, y = made_up("satimage")
     X[:, :6] += np.eye(6)[y]  # classes that can be told apart, so that the axes are well defined
@@ -97,16 +80,21 @@ def test_wdbc_needs_no_file(nowhere):
 # Facts about the real sets, as their sources publish them.
 
 
-def _repeated_rows(bunch):
-    rows = np.column_stack([bunch.data, bunch.target])
-    return len(rows) - len(np.unique(rows, axis=0))
-
-
-def test_real_phoneme():
-    need("phoneme")
-    bunch = datasets.load_phoneme()
-    assert bunch.data.shape == (5404, 5)
-    assert np.bincount(bunch.target).tolist() == [3818, 1586]
+@pytest.mark.parametrize(
+    ("name", "shape", "counts", "n_repeated"),
+    [
+        ("phoneme", (5404, 5), [3818, 1586], None),
+        ("ionosphere", (351, 34), [126, 225], 1),
+        ("bupa", (345, 6), [145, 200], 4),
+    ],
+)
+def test_real_sets(name, shape, counts, n_repeated):
+    need(name)
+    bunch = getattr(datasets, f"load_{name}")()
+    assert bunch.data.shape == shape
+    assert np.bincount(bunch.target).tolist() == counts
+    rows = np.unique(np.column_stack([bunch.data, bunch.target]), axis=0)
+    assert n_repeated in (None, shape[0] - len(rows))
 
 
 def test_real_satimage_starts_with_statlogs_training_set():
@@ -130,25 +118,6 @@ def test_real_pima():
     # UCI's description prints these means, zeros counted as values.
     means = datasets.load_pima().data.mean(axis=0)
     assert_allclose(means, [3.8, 120.9, 69.1, 20.5, 79.8, 32.0, 0.5, 33.2], atol=0.051)
-
-
-def test_real_ionosphere():
-    need("ionosphere")
-    bunch = datasets.load_ionosphere()
-    assert bunch.data.shape == (351, 34)
-    assert np.bincount(bunch.target).tolist() == [126, 225]
-    assert np.unique(bunch.data[:, 0]).tolist() == [0, 1]
-    assert np.unique(bunch.data[:, 1]).tolist() == [0]
-    assert np.abs(bunch.data).max() == 1
-    assert _repeated_rows(bunch) == 1
-
-
-def test_real_bupa():
-    need("bupa")
-    bunch = datasets.load_bupa()
-    assert bunch.data.shape == (345, 6)
-    assert np.bincount(bunch.target).tolist() == [145, 200]
-    assert _repeated_rows(bunch) == 4
 
 
 def test_real_ripley_and_its_best_rule():
