@@ -223,7 +223,8 @@ class SharedKernelClassifier(  # type: ignore[misc]
         The networks whose averaged probabilities are predicted; with ``training="conditional"``
         alone.
     conditional_loss_ : float
-        Their log-loss a row on the rows that each was not trained on.
+        Log-loss a row of the networks of conditional training on the rows that each was not trained
+        on, where there are any.
     validation_log_proba_ : ndarray of shape (n_validation_samples, n_classes)
         log P(C_k|x) of the rows of `X_val`, where these stopped conditional training: of each fifth
         by the network as stopped on the others. Not kept in model files.

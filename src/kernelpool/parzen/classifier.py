@@ -358,16 +358,16 @@ class ReducedParzenClassifier(ParzenEstimator):
         integral that it stands for is never positive, and zero where both densities agree; a mean
         over rows may exceed it and be positive.
     curve_ : list of (int, float)
-        For ``n_kernels="auto"``: the sizes tried and their errors on held-out rows; of a hopeless
+        Where ``n_kernels="auto"``: the sizes tried and their errors on held-out rows; of a hopeless
         size, on some of them.
     full_error_ : float
-        For ``n_kernels="auto"``: that of the full network, each row left out of its own vote.
+        Where ``n_kernels="auto"``: that of the full network, each row left out of its own vote.
     n_rows_ : int
         Training rows.
     validation_error_ : float
         Share of the validation rows that the network misclassifies, where they chose.
     n_tried_ : int
-        Networks among which validation rows may have chosen, for `bounds.certify`.
+        Where validation rows chose: networks among which they may have, for `bounds.certify`.
     n_choices_ : int
         Radii that might have been taken, for `bounds.certify_by_compression`; 0 where the network
         depends on more.

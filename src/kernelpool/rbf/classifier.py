@@ -94,8 +94,8 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
     losses_ : ndarray of shape (n_settings, 3)
         Width, ridge and held-out log-loss of each setting that was tried.
     validation_log_proba_ : ndarray of shape (n_validation_samples, n_classes)
-        log P(C_k|x) of the rows of `X_val`: of each fifth at the width and ridge that the others
-        select. Not stored in model files.
+        log P(C_k|x) of the rows of `X_val`, where there are any: of each fifth at the width and ridge
+        that the others select. Not stored in model files.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
