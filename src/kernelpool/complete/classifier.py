@@ -24,7 +24,7 @@ from ..data.door import (
     training_data,
     validation_rows,
 )
-from ..data.labels import Labeled, given_weights, merge_duplicates
+from ..data.labels import Labeled, merge_duplicates
 from ..mixtures.fitted import ClassDensities
 from ..records import saved
 from ..rows import as_rows
@@ -136,8 +136,9 @@ class TabularClassifier(ProbabilityClassifier):
         """Checked validation rows as complete numbers; None where there are none."""
         if X_val is None:
             return None
-        x, codes = validation_rows(X_val, y_val, door.columns, door.classes, type(self).__name__)
-        return door.complete(x), codes, given_weights(x, sample_weight_val)
+        rows = X_val, y_val, sample_weight_val
+        x, *labels = validation_rows(*rows, door.columns, door.classes, type(self).__name__)
+        return door.complete(x), *labels
 
     # -- answers -----------------------------------------------------------------------------------
 
@@ -155,11 +156,7 @@ class TabularClassifier(ProbabilityClassifier):
 
 
 class KernelNetworkClassifier(TabularClassifier):
-    """A hidden layer of kernels, `_network_activations`, and an output layer on them."""
-
-    def _network_activations(self, z: np.ndarray) -> np.ndarray:
-        """Outputs of the kernels for complete numbers (n, D), (n, M)."""
-        return np.asarray(self._fitted.activations(z))
+    """A hidden layer of kernels, `network.activations` of the record, and an output layer."""
 
     def activations(self, X: Any) -> np.ndarray:
         """Outputs of the kernels: the columns that `readout_` weights.
@@ -175,7 +172,7 @@ class KernelNetworkClassifier(TabularClassifier):
             Heights of Gaussian kernels, between 0 and 1; of EM-Log p(x|j) /
             exp(activation_log_scale_), or P(j|x) where `activation` is "normalized".
         """
-        return self._fitted.door.averaged(self._encoded(X), self._network_activations)
+        return self._fitted.door.averaged(self._encoded(X), self._fitted.network.activations)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of the second of two classes, or log-probabilities of more.

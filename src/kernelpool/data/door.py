@@ -30,6 +30,7 @@ from ..tables.columns import Columns
 from ..text import is_missing
 from .labels import (
     FLOATS,
+    Labeled,
     class_codes,
     coded_labels,
     distinct_labels,
@@ -169,7 +170,7 @@ def training_data(
             distinct_labels(labels[np.concatenate(at)], unlabeled)
         codes, classes = coded_labels(labels[:, None], labels, unlabeled)
         warn_of_columns(columns, store.n_rows)
-        return _weighed(surveyed(rows_of(store, codes, n_jobs), classes, columns))
+        return _with_all_classes(rows_of(store, codes, n_jobs), classes, columns)
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     names = None
@@ -200,13 +201,14 @@ def training_data(
         (X, codes, weight), _ = merge_duplicates((X, codes, given_weights(X, weight)))
     rows = as_rows(X, column_like(X, codes), weight, n_jobs=n_jobs)
     rows = rows.persisted() if isinstance(rows, DaskRows) else rows
-    return _weighed(surveyed(rows, classes, columns))
+    return _with_all_classes(rows, classes, columns)
 
 
-def _weighed(data: TrainingData) -> TrainingData:
-    """The data, if rows of every class count."""
+def _with_all_classes(rows: Rows, classes: np.ndarray, columns: Columns) -> TrainingData:
+    """Surveyed rows, where those of every class have some weight."""
+    data = surveyed(rows, classes, columns)
     if not data.class_weight.all():
-        name = label_name(data.classes[int(np.argmin(data.class_weight))])
+        name = label_name(classes[int(np.argmin(data.class_weight))])
         raise KernelpoolError(
             f"Every class needs a row of positive weight; class {name} has none. Drop its rows, or "
             "give them some weight."
@@ -293,15 +295,21 @@ def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]
 
 
 def validation_rows(
-    X_val: Any, y_val: Any, columns: Columns, classes: np.ndarray, name: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Checked rows on which something is chosen, encoded, and the codes of their classes."""
+    X_val: Any,
+    y_val: Any,
+    sample_weight_val: Any,
+    columns: Columns,
+    classes: np.ndarray,
+    name: str,
+) -> Labeled:
+    """Checked rows on which something is chosen, encoded."""
     if y_val is None:
         raise KernelpoolError("y_val must be given with X_val.")
     x = checked_rows(name, X_val, columns)
     if x.shape[1] != len(columns):
         raise ValueError(f"X_val has {x.shape[1]} features; X has {len(columns)}.")
-    return x, class_codes(label_column(y_val, len(x)), classes, None, "y_val")
+    codes = class_codes(label_column(y_val, len(x)), classes, None, "y_val")
+    return x, codes, given_weights(x, sample_weight_val)
 
 
 def is_in_memory(X: Any, y: Any = None) -> bool:

@@ -89,23 +89,19 @@ def _as_numbers(X: Any) -> tuple[np.ndarray, np.ndarray]:
     count by a checksum of what is printed.
     """
     if issparse(X):
-        rows = [[zlib.crc32(row.toarray().tobytes())] for row in X.tocsr()]
-        return np.array(rows, np.float64), np.zeros(1, bool)
+        sums = [[zlib.crc32(row.toarray().tobytes())] for row in X.tocsr()]
+        return np.array(sums, np.float64), np.zeros(1, bool)
     cells = np.asarray(X)
     cells = cells.reshape(len(cells), -1)
-    if cells.dtype.kind in "biuf":
-        return cells.astype(np.float64), np.ones(cells.shape[1], bool)
-    columns, is_number = zip(*map(_column_as_numbers, cells.T), strict=True)
-    return np.column_stack(columns), np.array(is_number)
-
-
-def _column_as_numbers(column: np.ndarray) -> tuple[np.ndarray, bool]:
-    if column.dtype == object:
+    x = np.empty(cells.shape)
+    is_number = np.ones(x.shape[1], bool)
+    for i, column in enumerate(cells.T):
         try:
-            return column.astype(np.float64), True
+            x[:, i] = column
         except (TypeError, ValueError):
-            pass
-    return np.array([zlib.crc32(str(value).encode()) for value in column], np.float64), False
+            is_number[i] = False
+            x[:, i] = [zlib.crc32(str(cell).encode()) for cell in column]
+    return x, is_number
 
 
 def stratified_folds(
@@ -123,24 +119,31 @@ def stratified_folds(
     Rows without a label (-1) or weight always train, and so does the only distinct row of a class
     if `spare_single`.
     """
-    fold = np.full(len(code), -1)
     usable = code >= 0 if weight is None else (code >= 0) & (weight > 0)
-    for k in np.unique(code[usable]):
-        in_class = (code == k) & usable
-        distinct, place = np.unique(key[in_class], return_inverse=True)
-        if len(distinct) > spare_single:
-            # each class begins with another fold, so that folds are of about equal size
-            fold[in_class] = (place * n_folds // len(distinct) + k) % n_folds
-    return fold
+    place, n_distinct = _places(np.where(usable, code, -1), key)
+    # each class begins with another fold, so that folds are of about equal size
+    fold = (place * n_folds // n_distinct + code) % n_folds
+    return np.where(usable & (n_distinct > spare_single), fold, -1)
 
 
 def hold_out(code: np.ndarray, share: float, *, key: np.ndarray) -> np.ndarray:
     """Whether each row is held out, (n,): a share of every class, but never all of its rows."""
-    out = np.zeros(len(code), bool)
-    for k in np.unique(code[code >= 0]):
-        distinct, place = np.unique(key[code == k], return_inverse=True)
-        out[code == k] = place < min(int(share * len(distinct) + 0.5), len(distinct) - 1)
-    return out
+    place, n_distinct = _places(code, key)
+    n_out = np.minimum((share * n_distinct + 0.5).astype(int), n_distinct - 1)
+    return (code >= 0) & (place < n_out)
+
+
+def _places(code: np.ndarray, key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The place of each row among the distinct rows of its class in the order of `key`, (n,), and
+    how many these are, (n,).
+    """
+    place = np.empty(len(code), int)
+    n_distinct = np.empty(len(code), int)
+    for k in np.unique(code):
+        in_class = code == k
+        distinct, place[in_class] = np.unique(key[in_class], return_inverse=True)
+        n_distinct[in_class] = len(distinct)
+    return place, n_distinct
 
 
 def folds_of(
@@ -339,8 +342,6 @@ class Loss:
     """-log P(C_y|x), (n,)."""
     tempered: np.ndarray
     """The same at the temperature that suits the network best, (n,)."""
-    wrong: np.ndarray
-    """Whether the row is misclassified, (n,)."""
     beta: float
     weight: np.ndarray
     """(n,)."""
@@ -374,7 +375,7 @@ def held_out_loss(log_joint: np.ndarray, code: np.ndarray, weight: np.ndarray) -
         options={"xatol": 0.01},
     )
     beta = float(np.exp(found.x))
-    return Loss(loss_at(1.0), loss_at(beta), log_joint.argmax(axis=1) != code, beta, weight)
+    return Loss(loss_at(1.0), loss_at(beta), beta, weight)
 
 
 def choose(losses: list[Loss], sizes: Sequence[tuple[float, ...]]) -> int:

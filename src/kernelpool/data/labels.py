@@ -173,12 +173,6 @@ def labeled(rows: Any) -> Labeled:
     return np.asarray(rows.x[at], np.float64), rows.y[at], weight[at]
 
 
-def take(rows: Labeled, at: np.ndarray) -> Labeled:
-    """The rows at some positions, or where a mask is true."""
-    x, codes, weight = rows
-    return x[at], codes[at], weight[at]
-
-
 def merge_duplicates(rows: Labeled) -> tuple[Labeled, np.ndarray]:
     """Equal rows of one class as one row with the sum of their weights, and where each first stood.
 

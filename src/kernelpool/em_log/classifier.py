@@ -301,9 +301,6 @@ class EMLogClassifier(KernelNetworkClassifier, EMLogEstimator):
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
         return np.asarray(self._fitted.log_proba(z))
 
-    def _network_activations(self, z: np.ndarray) -> np.ndarray:
-        return np.asarray(self._fitted.network.activations(z))
-
     def _to_graph(self, x: Any) -> dict[str, Any]:
         return to_graph(x, self._fitted)
 

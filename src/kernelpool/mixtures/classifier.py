@@ -29,7 +29,6 @@ from ..data.labels import (
     class_codes,
     class_prior_for,
     given_array,
-    given_weights,
 )
 from ..em import Outcome
 from ..errors import EmptyKernelWarning, KernelpoolError, warn
@@ -394,10 +393,9 @@ class SharedKernelClassifier(  # type: ignore[misc]
         choice_interrupted = False
         training_interrupted = False
         if X_val is not None:
-            x, codes = validation_rows(
-                X_val, y_val, data.columns, data.classes, type(self).__name__
-            )
-            weight = given_weights(x, sample_weight_val)
+            rows = X_val, y_val, sample_weight_val
+            name = type(self).__name__
+            x, codes, weight = validation_rows(*rows, data.columns, data.classes, name)
             held_out = SampledRows(x.astype(np.float64), codes, weight, row_keys(x, weight))
         with named_features(data.columns):
             if self._warm:

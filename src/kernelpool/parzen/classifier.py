@@ -55,9 +55,6 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         network = fit(data, n_numbers, settings, rng, self._validation(door, *validation))
         return door if prior is None else replace(door, class_share=prior), network
 
-    def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
-        return np.asarray(self._fitted.network.log_proba(z))
-
     def _rows(self, X: Any) -> Any:
         return self._encoded(X)
 

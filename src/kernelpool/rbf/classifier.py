@@ -221,9 +221,6 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
         copy: Self = clone(self)
         return copy.set_params(width=self.width_)  # type: ignore[no-any-return]
 
-    def _network_activations(self, z: np.ndarray) -> np.ndarray:
-        return np.asarray(self._fitted.network.activations(z))
-
     def _to_graph(self, x: Any) -> dict[str, Any]:
         return to_graph(x.indicators(self.columns_.levels), self._fitted.network)
 
