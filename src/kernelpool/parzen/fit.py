@@ -6,7 +6,7 @@ are complete. The radius is chosen in `kernelpool.parzen.radius`, and few of the
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -50,6 +50,9 @@ class ParzenSettings:
         return np.array([self.radius])
 
 
+S = TypeVar("S", bound=ParzenSettings)
+
+
 def fit_parzen(
     data: TrainingData,
     n_numbers: int,
@@ -61,12 +64,30 @@ def fit_parzen(
 
     The first `n_numbers` columns are numbers, the others indicators.
     """
+    space, settings, rows, query = in_space(data, n_numbers, settings, validation)
+    return network_of(full_network(rows, settings, rng, query), data, space, settings)
+
+
+def in_space(
+    data: TrainingData, n_numbers: int, settings: S, validation: Labeled | None
+) -> tuple[Space, S, ParzenRows, ParzenRows | None]:
+    """The space in which distances are taken, and there the settings, the training rows of positive
+    weight, and the validation rows.
+    """
     space = space_of(data, n_numbers, settings.standardize)
-    settings = in_space(settings, space)
-    rows = rows_in(space, data)
-    query = None if validation is None else validation_in(space, validation, rows.n_classes)
-    trial = full_network(rows, settings, rng, query)
-    return network_of(trial, data, space, settings)
+    if not isinstance(settings.radius, str):
+        settings = replace(settings, radius=settings.radius / space.unit)
+    training: Any = data.rows
+    x, codes, weight = labeled(training)
+    index = np.arange(len(training.x))
+    index = index if training.weight is None else np.flatnonzero(training.weight)
+    rows = ParzenRows.of((space.inside(x), codes, weight), index, len(data.classes))
+    if validation is None:
+        return space, settings, rows, None
+    x, codes, weight = validation
+    nowhere = np.full(len(x), -1)  # they never become kernels
+    query = ParzenRows(space.inside(x), codes, weight, nowhere, nowhere, len(data.classes))
+    return space, settings, rows, query
 
 
 def full_network(
@@ -92,7 +113,7 @@ def full_network(
     return replace(chosen, index=trial.index, params=params)
 
 
-# -- the space in which distances are taken --------------------------------------------------------
+# -- units of the data -----------------------------------------------------------------------------
 
 
 def space_of(data: TrainingData, n_numbers: int, standardize: bool) -> Space:
@@ -106,27 +127,6 @@ def space_of(data: TrainingData, n_numbers: int, standardize: bool) -> Space:
     elif variance.any():
         unit = float(2.0 ** np.round(0.5 * np.log2(variance.mean())))
     return Space(location=data.scale.mean, scale=scale, unit=unit)
-
-
-def in_space(settings: Any, space: Space) -> Any:
-    """The settings, the radius in units of the space."""
-    radius = settings.radius
-    return settings if isinstance(radius, str) else replace(settings, radius=radius / space.unit)
-
-
-def rows_in(space: Space, data: TrainingData) -> ParzenRows:
-    """Training rows of positive weight."""
-    rows: Any = data.rows
-    x, codes, weight = labeled(rows)
-    positive = np.arange(len(rows.x)) if rows.weight is None else np.flatnonzero(rows.weight)
-    return ParzenRows.of((space.inside(x), codes, weight), positive, len(data.classes))
-
-
-def validation_in(space: Space, rows: Labeled, n_classes: int) -> ParzenRows:
-    """Rows that never become kernels."""
-    z, codes, weight = rows
-    nowhere = np.full(len(z), -1)
-    return ParzenRows(space.inside(z), codes, weight, nowhere, nowhere, n_classes)
 
 
 def network_of(

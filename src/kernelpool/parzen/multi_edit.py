@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ..base.estimator import Estimator
 from ..complete.classifier import TabularClassifier
+from ..data.door import learned_rows
 from ..errors import KernelpoolError
 from ..records import saved
 from ..tables.columns import Columns
@@ -157,10 +158,8 @@ class MultiEdit(Estimator):
         y_resampled : array-like of shape (n_samples_new,)
             Of the kind of y.
         """
-        if y is None:
-            raise ValueError("MultiEdit requires y to be passed, but the target y is None.")
-        columns = Columns.learn(X, None)
-        x, labels = check_X_y(X, y, dtype=[np.float64, np.float32], estimator=self)
+        columns, x = learned_rows(X, None, type(self).__name__)
+        x, labels = check_X_y(x, y, estimator=self)
         check_classification_targets(labels)
         if len(x) < self.n_splits:
             raise KernelpoolError(
@@ -179,13 +178,13 @@ class MultiEdit(Estimator):
             return np.asarray(model.fit(x[train], codes[train]).predict(x[test]))
 
         rounds = {"n_splits": self.n_splits, "n_iter_no_change": self.n_iter_no_change}
-        kept, history, converged, spared = multi_edit(
+        left, history, converged, spared = multi_edit(
             codes, predict, rng, max_iter=self.max_iter, **rounds
         )
         self._fitted = FittedMultiEdit(
-            columns, classifier, kept, history, len(history) - 1, converged, classes[spared]
+            columns, classifier, left, history, len(history) - 1, converged, classes[spared]
         )
-        return _safe_indexing(X, kept), _safe_indexing(y, kept)
+        return _safe_indexing(X, left), _safe_indexing(y, left)
 
     def _classifier(self, x: np.ndarray, codes: np.ndarray, rng: np.random.RandomState) -> Any:
         """The classifier of the parts; the radius of the default one is chosen on one part."""
@@ -197,5 +196,5 @@ class MultiEdit(Estimator):
         paper: dict[str, Any] = {"kernel": "hypersphere", "standardize": False}
         if len(np.unique(codes[part])) < 2:
             return ParzenClassifier(radius=1.0, **paper)
-        found = ParzenClassifier(radius="loo", random_state=rng, **paper).fit(x[part], codes[part])
-        return ParzenClassifier(radius=found.radius_, **paper)
+        by_part = ParzenClassifier(radius="loo", random_state=rng, **paper)
+        return ParzenClassifier(radius=by_part.fit(x[part], codes[part]).radius_, **paper)

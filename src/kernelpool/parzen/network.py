@@ -30,7 +30,7 @@ star-shaped set (the paper), may be the `kernel` of a `ParzenClassifier`.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -375,6 +375,9 @@ class ParzenNetwork:
     """Radii that were tried."""
     radius_errors: np.ndarray | None = None
     radius_losses: np.ndarray | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # without `params`
 
     @property
     def profile(self) -> Profile:

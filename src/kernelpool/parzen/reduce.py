@@ -46,15 +46,7 @@ from ..data.folds import cross_fit, row_keys, stratified_folds
 from ..data.labels import Labeled
 from ..errors import KernelpoolError
 from ..records import nested, saved
-from .fit import (
-    ParzenSettings,
-    full_network,
-    in_space,
-    network_of,
-    rows_in,
-    space_of,
-    validation_in,
-)
+from .fit import ParzenSettings, full_network, in_space, network_of
 from .network import (
     TILE,
     FittedParzen,
@@ -150,18 +142,16 @@ def fit_reduced(
 
     The first `n_numbers` columns are numbers, the others indicators.
     """
-    space = space_of(data, n_numbers, settings.standardize)
-    rows = rows_in(space, data).merged()
+    space, settings, rows, query = in_space(data, n_numbers, settings, validation)
+    rows = rows.merged()
     size = kernel_count(settings.n_kernels, rows)
-    if validation is not None and size is None:
+    if query is not None and size is None:
         raise KernelpoolError(
             "Validation rows choose among networks of one size; give n_kernels as a number, "
             'not "auto".'
         )
-    settings = in_space(settings, space)
     if not isinstance(settings.edit, bool | str):
         settings = replace(settings, edit=editor_of(settings.edit, space.unit))
-    query = None if validation is None else validation_in(space, validation, rows.n_classes)
     reduction = Reduction(rows, settings, rng, query)
     search = None
     interrupted = False
@@ -185,8 +175,8 @@ def fit_reduced(
         n_choices=n_choices(network, settings, n_numbers),
         curve=None if search is None else search.curve,
         full_error=None if search is None else search.full_error,
-        validation_error=None if validation is None else trial.error,
-        n_tried=None if validation is None else reduction.n_tried,
+        validation_error=None if query is None else trial.error,
+        n_tried=None if query is None else reduction.n_tried,
     )
     return network, history, interrupted
 
