@@ -318,26 +318,24 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
     n_kernels : int or None, default=None
         Number of kernels M. None takes forty, fewer where X has fewer than 200 distinct rows.
     init : {"kmeans", "random", "em"} or fitted mixture, default="kmeans"
-        First kernels, as in `EMLogClassifier`.
+        As in `EMLogClassifier`.
     training : {"em_log_link", "em_log", "two_stage"}, default="em_log_link"
-        How the layers are trained.
+        As in `EMLogClassifier`.
     ridge : {"loo", "gcv"} or float, default="loo"
         Strength of the ridge: this times the squared weights is added to the squared errors, the
         outputs in units of their deviation; the bias is free. "loo" takes the one with the least
         leave-one-out error, "gcv" with the least generalized cross-validation error; both in closed
         form. 0 is least squares.
     activation : {"normalized", "density", "gaussian"}, default="normalized"
-        Output of a kernel; see `EMLogClassifier`.
+        As in `EMLogClassifier`.
     temperature : float or None, default=None
-        What the logarithm of the activation is divided by; see `EMLogClassifier`.
+        As in `EMLogClassifier`.
     covariance_type : {"diag", "full", "spherical", "tied"}, default="diag"
         Shape of the kernels.
     kernel_prior : {"conjugate"} or None, default="conjugate"
-        "conjugate" puts the data-scaled prior of Fraley & Raftery (2007) on every kernel; None is
-        maximum likelihood.
+        As in `EMLogClassifier`.
     patience : int or None, default=10
-        Training stops when the leave-one-out error has not fallen for this many sweeps, and the
-        best sweep is kept. None makes `max_iter` sweeps and keeps the last.
+        As in `EMLogClassifier`.
     max_iter : int, default=200
         Largest number of sweeps.
     tol : float, default=1e-5
@@ -347,31 +345,19 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
 
     Attributes
     ----------
-    means_, covariances_, mixing_ : ndarray
+    means_, covariances_, mixing_, activation_log_scale_ : ndarray
         The hidden layer, as in `EMLogClassifier`.
+    covariance_type_, activation_, temperature_ : str, str, float
+        As in `EMLogClassifier`.
     readout_ : ndarray of shape (n_kernels + 1, n_outputs)
         The output layer, for the columns of `activations`, and last the bias, in the units of y.
     noise_variance_ : ndarray of shape (n_outputs,)
         Variance of the noise: squared residuals, divided by the rows less the effective number of
         weights.
-    activation_log_scale_ : ndarray of shape (n_kernels,)
-        log of what each column was divided by.
-    ridge_ : float
-        Strength of the ridge.
     loss_ : float
         Squared leave-one-out error per row, summed over the outputs, each in units of its variance.
-    history_ : ndarray
-        That error after each sweep, where it was monitored.
-    n_iter_, best_iter_ : int
-        Sweeps made, and the sweep that was kept.
-    converged_ : bool
-        Whether training ended before `max_iter`.
-    covariance_type_ : str
-        Family of the kernels.
-    activation_ : str
-        As `activation`.
-    temperature_ : float
-        The temperature.
+    ridge_, history_, n_iter_, best_iter_, converged_ : float, ndarray, int, int, bool
+        As in `EMLogClassifier`.
     readout_covariance_ : ndarray of shape (n_kernels + 1, n_kernels + 1)
         Covariance of the weights, in units of the noise variance.
     single_output_ : bool

@@ -96,8 +96,9 @@ def fit_numbers(
     if not np.abs(targets).max() < LARGEST_TARGET:
         raise KernelpoolError("y is too large to be squared in float64; rescale it.")
     weight = given_weights(x, sample_weight)
-    rows, targets = merged(ArrayRows(x, np.zeros(len(x), np.int64), weight), targets)
-    mean, variance = mean_and_variance(targets, np.asarray(rows.weight))
+    rows: Any = ArrayRows(x, np.zeros(len(x), np.int64), weight)
+    rows, targets = merged(rows, targets)
+    mean, variance = mean_and_variance(targets, rows.weight)
     scale = np.where(variance > (1e-14 * np.abs(mean)) ** 2, variance, 1.0) ** 0.5
     output = LeastSquares((targets - mean) / scale, rows.weight, settings.ridge)
     data = surveyed(rows, np.zeros(1, int), columns)

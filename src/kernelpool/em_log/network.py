@@ -1,33 +1,18 @@
 r"""EM-Log networks: the fitted record, its forward pass, and the sweep that trains both layers.
 
 Ferreira & Figueiredo, "A global training algorithm for radial basis functions neural networks",
-equations (2)-(5), steps 1a-1f.
-
-.. math::
-
-    y = \sigma\Big(\sum_j \beta_j\, p(x \mid j) + \beta_0\Big), \qquad
-    \alpha_j \leftarrow \frac{|\beta_j|}{\sum_i |\beta_i|} \quad \text{(Link)}
-
-===================  ==============  ==========  ==========================================
-paper                here            shape       meaning
-===================  ==============  ==========  ==========================================
-:math:`\mu_j, C_j`   ``kernels``                 the hidden layer: one mixture of all rows
-:math:`\alpha_j`     ``mixing``      (M, 1)      mixing weights of that mixture
-:math:`\beta`        ``weight``      (M + 1, o)  output layer, the bias last
-:math:`X`            ``design``      (n, M + 1)  outputs of the kernels for each row
-===================  ==============  ==========  ==========================================
+equations (2)-(5), steps 1a-1f. The symbols, and the deviations from the paper, are those of
+`kernelpool.em_log`.
 
 The hidden layer is a shared-kernel network with one class, that of every row: its E- and M-step,
-(3) and (4), are those of `shared_kernel`. The output layer is one of `readout`.
+(3) and (4), are those of `kernelpool.mixtures.network`. The output layer is one of
+`kernelpool.em_log.readout`.
 
-Deviations from the paper: :math:`\alpha = 1/N` at the start is a slip for 1/M. The output of a
-kernel is its density (the paper), a Gaussian of height one, or its posterior in the mixture; the
-first two are the same functions in other units, which only the link can tell apart. In either unit
-a column may be 1e-20 or 1e+20 everywhere, so columns are divided by their largest value and the
-weights keep their meaning through `log_unit`. More outputs than one: the link takes the sum of
-their absolute weights, of K classes their deviations from the mean class. EM does not see the
-labels and may come to serve them worse; `train` computes the loss of rows left out, stops when it
-no longer falls, and returns the best sweep.
+Densities, and Gaussians of height one, are the same functions in other units, which only the link
+can tell apart. In either unit a column may be 1e-20 or 1e+20 everywhere, so columns are divided by
+their largest value and the weights keep their meaning through `log_unit`. With more outputs than
+one, the link takes the sum of their absolute weights, of K classes their deviations from the mean
+class.
 """
 
 from dataclasses import dataclass, field, replace

@@ -318,7 +318,7 @@ class ReducedParzenClassifier(ParzenEstimator):
         excess found must stay below it by a standard error, or by half of the tolerance where that
         is less.
     class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
-        Prior probabilities of the classes. None lets every kernel vote alike.
+        As in `ParzenClassifier`.
     standardize : bool, default=True
         As in `ParzenClassifier`. Certificates need False: the scale of the features depends on all
         rows, not on the kernels.
@@ -329,25 +329,16 @@ class ReducedParzenClassifier(ParzenEstimator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels, sorted.
-    class_prior_ : ndarray of shape (n_classes,)
-        Prior probabilities of the classes.
-    radius_ : float
-        Radius of the kernels, between features of variance one where `standardize` is set.
-    temperature_ : float
-        Always 1; see `ParzenClassifier`.
-    location_, scale_ : ndarray of shape (n_columns,)
-        Mean of the columns, and what they are divided by: their deviations, or ones.
+    classes_, class_prior_, location_, scale_ : ndarray
+        As in `ParzenClassifier`.
+    radius_, temperature_ : float
+        As in `ParzenClassifier`; the temperature is always 1.
     full_radius_ : float
         Radius of the full network, at which rows were edited.
     radii_, radius_errors_ : ndarray
         Candidates for `radius_` and their errors on the training rows, where it was chosen.
-    kernels_, kernel_classes_, kernel_weights_ : ndarray
-        The kernels kept, sorted by class, with their classes and votes, one each; see
-        `ParzenClassifier`.
-    kept_indices_ : ndarray of shape (n_kernels,)
-        Their positions in the training rows.
+    kernels_, kernel_classes_, kernel_weights_, kept_indices_ : ndarray
+        The kernels kept, as in `ParzenClassifier`; one vote each.
     edited_indices_ : ndarray
         The training rows among which kernels were chosen: those that editing left, or all.
     criterion_ : ndarray of shape (n_classes,)
@@ -368,10 +359,8 @@ class ReducedParzenClassifier(ParzenEstimator):
     n_choices_ : int
         Radii that might have been taken, for `bounds.certify_by_compression`; 0 where the network
         depends on more.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where X had them.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in `ParzenClassifier`.
 
     References
     ----------

@@ -139,7 +139,8 @@ def network_of(
     if prior is None:
         votes = np.bincount(params.codes, params.weight, minlength=len(data.classes))
         prior = votes / votes.sum()
-    chosen = isinstance(settings.radius, str) and trial.radii is not None
+    if not isinstance(settings.radius, str):
+        trial = replace(trial, radii=None, errors=None)
     return ParzenNetwork(
         space=space,
         kernel=settings.kernel,
@@ -153,7 +154,7 @@ def network_of(
         temperature=trial.temperature,
         class_prior=prior,
         fitted_prior=prior,
-        radii=trial.radii * space.unit if chosen else None,
-        radius_errors=trial.errors if chosen else None,
+        radii=None if trial.radii is None else trial.radii * space.unit,
+        radius_errors=trial.errors,
         radius_losses=trial.losses,
     )

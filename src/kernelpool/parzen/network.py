@@ -1,30 +1,11 @@
-r"""Parzen networks: kernels, votes and predictions.
-
-Kraaijveld & Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991 (its
-formulas are not numbered).
+r"""Parzen networks: the fitted record, votes of kernels, and what is predicted from them.
 
 .. math::
 
-    f(x) = \arg\max_k \sum_{i:\, y_i = k} w_i\, K\!\left(\frac{x - x_i}{r}\right), \qquad
-    K(u) = [u \le 1], \quad 1 - u^2, \quad e^{-u^2/2}
+    f(x) = \arg\max_k \sum_{i:\, y_i = k} w_i\, K\!\left(\frac{x - x_i}{r}\right)
 
-==================  ===============  ==========  ===================================================
-paper               here             shape       meaning
-==================  ===============  ==========  ===================================================
-:math:`x_i`         ``center``       (M, d)      kernels, sorted by class
-:math:`\theta_i`    ``offsets``      K + 1       kernels offsets[k] .. offsets[k+1] are of class k
-:math:`w_i`         ``weight``       (M,)        votes of a kernel; the paper gives one to each
-:math:`r`           ``radius``       scalar      common radius, or standard deviation, or scale
-:math:`K(u)`        ``Profile``                  height over the squared distance in radii
-==================  ===============  ==========  ===================================================
-
-A reduced network (`kernelpool.parzen.reduce`) is the same with few of the rows as kernels.
-
-Deviations: several classes, by the largest sum. A row that no kernel covers has no votes; it goes
-to the class of its nearest kernel, which is what a radius that grew until it reached one would
-give. Features are divided by their deviations, or all by one power of two, before distances are
-taken. Votes have a temperature, one in the paper. Any other `Profile`, such as the indicator of a
-star-shaped set (the paper), may be the `kernel` of a `ParzenClassifier`.
+The symbols, and the deviations from the paper, are those of `kernelpool.parzen`. A reduced network
+(`kernelpool.parzen.reduce`) is the same with few of the rows as kernels.
 """
 
 import math
@@ -450,7 +431,8 @@ class ParzenNetwork:
             in_class = codes == k
             chosen[in_class] = first + rng.choice(last - first, size=in_class.sum(), p=share)
         z = self.kernels[chosen]
-        deviates = self.radius * self.profile.sample(*z.shape, rng) * self.space.scale
+        n, d = z.shape
+        deviates = self.radius * self.profile.sample(n, d, rng) * self.space.scale
         z[:, :n_numbers] += deviates[:, :n_numbers]
         return z
 

@@ -85,8 +85,8 @@ class ParzenRows:
 
     def part(self, at: np.ndarray) -> "ParzenRows":
         """Some of the rows."""
-        columns = (self.x, self.codes, self.weight, self.index, self.group)
-        return ParzenRows(*(column[at] for column in columns), self.n_classes)
+        rows = (self.x[at], self.codes[at], self.weight[at])
+        return ParzenRows(*rows, self.index[at], self.group[at], self.n_classes)
 
     def merged(self) -> "ParzenRows":
         """Equal rows of a class as one row of more weight."""

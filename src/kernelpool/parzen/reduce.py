@@ -171,7 +171,7 @@ def fit_reduced(
         full_radius=reduction.full_radius * space.unit,
         criterion=trial.criterion,
         edited_indices=np.sort(rows.index[trial.candidates]),
-        n_rows=data.rows.n_rows,
+        n_rows=data.rows.n_rows,  # type: ignore[attr-defined]
         n_choices=n_choices(network, settings, n_numbers),
         curve=None if search is None else search.curve,
         full_error=None if search is None else search.full_error,
