@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from kernelpool import RejectClassifier, SharedKernelClassifier
-from kernelpool.inspection import FittedPipeline, Pool, describe, innermost
-from kernelpool.inspection.describe import joined_pools
+from kernelpool.inspection import FittedPipeline, KernelTable, describe, innermost
+from kernelpool.inspection.description import joined_tables
 
 MODEL = SharedKernelClassifier.prbf(2, max_iter=5, tol=1, random_state=0)
 
@@ -43,16 +43,16 @@ def test_the_model_is_found_inside_everything(rows):
 
 def test_kernels_are_in_the_units_of_the_input(rows):
     chain = make_pipeline(StandardScaler(), clone(MODEL).set_params(covariance_type="full"))
-    pool = FittedPipeline(chain.fit(*rows), rows[0]).pool
+    table = FittedPipeline(chain.fit(*rows), rows[0]).kernels
     unit = np.diag(chain[0].scale_)
-    np.testing.assert_allclose(pool.mean, chain[0].inverse_transform(chain[-1].means_))
-    np.testing.assert_allclose(pool.covariance, unit @ chain[-1].covariances_ @ unit)
-    np.testing.assert_allclose(pool.variance, pool.covariance.diagonal(axis1=1, axis2=2))
+    np.testing.assert_allclose(table.mean, chain[0].inverse_transform(chain[-1].means_))
+    np.testing.assert_allclose(table.covariance, unit @ chain[-1].covariances_ @ unit)
+    np.testing.assert_allclose(table.variance, table.covariance.diagonal(axis1=1, axis2=2))
 
 
 def test_of_networks_of_the_same_name_the_kernels_of_one_are_listed():
-    one = Pool(np.array([0.3, 0.7]))
-    joined = joined_pools([one, one, one], [0.1, 0.5, 0.4], ["a", "a", "b"])
+    one = KernelTable(np.array([0.3, 0.7]))
+    joined = joined_tables([one, one, one], [0.1, 0.5, 0.4], ["a", "a", "b"])
     np.testing.assert_allclose(joined.share, [0.03, 0.07, 0.15, 0.35, 0.12, 0.28])
     assert joined.largest(9).tolist() == [5, 4, 1, 0]
 

@@ -36,7 +36,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import to_numpy
 from ..data.labels import class_codes
 from ..errors import KernelpoolError, warn
-from ..inspection.describe import Description, describe
+from ..inspection.description import Description, describe
 from ..inspection.pipeline import innermost, log_density
 from ..text import plural
 from .base import MetaClassifier
@@ -389,5 +389,5 @@ class ConformalClassifier(MetaClassifier):
         return Description(
             f"{several}{inside.sentence} Its sets lack the true class with a probability of "
             f"{100 * self.error:g} %, {within}, by {plural(len(self.calibration_codes_), 'row')}.",
-            inside.pool,
+            inside.kernels,
         )

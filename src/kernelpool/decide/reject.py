@@ -37,7 +37,7 @@ from ..arrays import to_numpy
 from ..data.door import is_in_memory
 from ..data.labels import given_weights
 from ..errors import KernelpoolError, warn, without_column_warnings
-from ..inspection.describe import Description, describe, refusals
+from ..inspection.description import Description, describe, refusals
 from ..inspection.metrics import (
     CoverageCurve,
     Decision,
@@ -510,7 +510,7 @@ class RejectClassifier(MetaClassifier):
 
     def _describe(self) -> Description:
         inside = describe(self.estimator_)
-        return Description(f"{inside.sentence} {refusals(self)}", inside.pool)
+        return Description(f"{inside.sentence} {refusals(self)}", inside.kernels)
 
 
 def _scores_of_drawn_rows(estimator: Any) -> np.ndarray:

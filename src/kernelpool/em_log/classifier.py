@@ -13,9 +13,9 @@ from ..base.estimator import Estimator
 from ..complete.classifier import KernelNetworkClassifier
 from ..data.door import encoded_rows
 from ..errors import KernelpoolError, UnfinishedWarning, warn
-from ..inspection.describe import (
+from ..inspection.description import (
     Description,
-    Pool,
+    KernelTable,
     classes_text,
     features_text,
     training_text,
@@ -109,7 +109,7 @@ class EMLogEstimator(Estimator):
         return Description(
             f"A radial basis function network: {n} in {features_text(self)} and a {layer} output "
             f"layer {task}, {how} ({self.training}){training_text(self, fitted='')}",
-            Pool(share / share.sum(), **shapes),
+            KernelTable(share / share.sum(), **shapes),
         )
 
 

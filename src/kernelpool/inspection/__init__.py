@@ -9,7 +9,7 @@ made of (`describe`), how good predictions are (`Metrics`), and what is certain 
 
 from . import bounds
 from .bounds import binomial_interval
-from .describe import Description, Pool, describe, refusals
+from .description import Description, KernelTable, describe, refusals
 from .drift import (
     DriftReference,
     DriftReport,
@@ -51,9 +51,9 @@ __all__ = [
     "FeatureImportance",
     "FeaturePart",
     "FittedPipeline",
+    "KernelTable",
     "Metrics",
     "ModelComparison",
-    "Pool",
     "PriorEstimate",
     "Rate",
     "ambiguity_of",

@@ -18,7 +18,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from ..errors import KernelpoolError
 from ..text import percent, plural
-from .describe import describe
+from .description import describe
 from .pipeline import innermost
 
 __all__ = [
@@ -243,8 +243,8 @@ def certify(
     n_errors = int(wrong.sum())
     n_rows = len(wrong)
     error = binomial_upper(n_errors, n_rows, alpha, n_tried=n_tried)
-    pool = describe(innermost(classifier)).pool
-    n_kernels = None if pool is None else len(pool)
+    table = describe(innermost(classifier)).kernels
+    n_kernels = None if table is None else len(table)
     return Certificate(
         n_kernels, n_rows, n_errors, error, alpha, n_tried, error_of_guessing(labels)
     )

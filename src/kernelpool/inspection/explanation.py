@@ -39,7 +39,7 @@ from ..data.labels import class_codes, label_column
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
 from ..text import decimals_of, percent, plural, shown, signed, text_of
-from .describe import describe
+from .description import describe
 from .pipeline import FittedPipeline, cells_of, feature_names, innermost, never_seen
 
 MAX_SETS = 1024
@@ -354,14 +354,14 @@ def _without(x: np.ndarray, feature: int) -> np.ndarray:
 
 def _kernels(coded: Any, x: np.ndarray, classes: np.ndarray) -> list[tuple[dict[str, Any], ...]]:
     """The kernels of each row by their posteriors, where the model is one network of kernels."""
-    pool = None if coded is None else describe(coded).pool
-    if pool is None or pool.group or not hasattr(coded, "kernel_posterior"):
+    table = None if coded is None else describe(coded).kernels
+    if table is None or table.group or not hasattr(coded, "kernel_posterior"):
         return [()] * len(x)
     posterior = np.asarray(to_numpy(coded.kernel_posterior(x)))
     serves: list[tuple[Any, float | None]] = [(None, None)] * posterior.shape[1]
-    if pool.class_posterior is not None and len(pool) == len(serves):
-        best = pool.class_posterior.argmax(axis=1)
-        serves = list(zip(classes[best], pool.class_posterior.max(axis=1).tolist(), strict=True))
+    if table.class_posterior is not None and len(table) == len(serves):
+        best = table.class_posterior.argmax(axis=1)
+        serves = list(zip(classes[best], table.class_posterior.max(axis=1).tolist(), strict=True))
     keys = ("index", "posterior", "label", "class_posterior")
     of_rows = []
     for row in posterior:

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ..text import decimals_of, percent, shorten, text_of
-from .describe import Pool, describe
+from .description import KernelTable, describe
 from .pipeline import FittedPipeline
 
 LISTED_KERNELS = 10
@@ -54,30 +54,30 @@ def notebook_summary(estimator: Any) -> str:
         return ""
     description = describe(estimator)
     body = f"<p>{escape(description.sentence)}</p>"
-    if description.pool is not None:
+    if description.kernels is not None:
         inside = FittedPipeline(estimator)
-        body += _table(description.pool, inside, getattr(estimator, "classes_", ()))
+        body += _table(description.kernels, inside, getattr(estimator, "classes_", ()))
     return f'<div style="margin:0.6em 0;max-width:60em;font-size:90%">{body}</div>'
 
 
-def _table(pool: Pool, inside: FittedPipeline, classes: Any) -> str:
-    features = [] if inside.pool is None else inside.features
+def _table(table: KernelTable, inside: FittedPipeline, classes: Any) -> str:
+    features = [] if inside.kernels is None else inside.features
     listed = [shorten(name, NAME_LENGTH) for name in features[:LISTED_FEATURES]]
-    heads = [pool.word, "network", "share", "classes", *listed]
-    order = pool.largest(LISTED_KERNELS).tolist()
+    heads = [table.word, "network", "share", "classes", *listed]
+    order = table.largest(LISTED_KERNELS).tolist()
     rows = []
     for j in order:
-        network = pool.group[j] if pool.group else ""
+        network = table.group[j] if table.group else ""
         traits = [_feature_text(inside, j, i) for i in range(len(listed))]
         rows.append(
-            [str(j), network, percent(pool.share[j]), _class_shares(pool, j, classes), *traits]
+            [str(j), network, percent(table.share[j]), _class_shares(table, j, classes), *traits]
         )
     filled = [n for n, column in enumerate(zip(*rows, strict=True)) if any(column)]
     html = "".join(
         f"<tr>{''.join(f'<td>{escape(row[n])}</td>' for n in filled)}</tr>"
         for row in (heads, *rows)
     )
-    left = {f"{pool.word}s": len(pool) - len(order), "features": len(features) - len(listed)}
+    left = {f"{table.word}s": len(table) - len(order), "features": len(features) - len(listed)}
     more = ", ".join(f"{n:,} more {word}" for word, n in left.items() if n)
     return f"<table>{html}</table>" + (f"<p>… and {escape(more)}.</p>" if more else "")
 
@@ -87,16 +87,16 @@ def _feature_text(inside: FittedPipeline, j: int, i: int) -> str:
     if inside.categories[i] is not None:
         code, share = inside.category(j, i)
         return f"{text_of(inside.categories[i][code], NAME_LENGTH)} {percent(share, 0)}"
-    deviation = inside.pool.variance[j, i] ** 0.5
-    numbers = (inside.pool.mean[j, i], deviation)
+    deviation = inside.kernels.variance[j, i] ** 0.5
+    numbers = (inside.kernels.mean[j, i], deviation)
     return " ± ".join(text_of(round(number, decimals_of(deviation, 2))) for number in numbers)
 
 
-def _class_shares(pool: Pool, j: int, classes: Any) -> str:
+def _class_shares(table: KernelTable, j: int, classes: Any) -> str:
     """The most frequent classes of a kernel."""
-    if pool.class_posterior is None or not len(classes):
+    if table.class_posterior is None or not len(classes):
         return ""
-    posterior = pool.class_posterior[j]
+    posterior = table.class_posterior[j]
     order = np.argsort(-posterior, kind="stable")[: np.count_nonzero(posterior >= 0.005)].tolist()
     texts = [f"{shorten(str(classes[k]), NAME_LENGTH)} {percent(posterior[k], 0)}" for k in order]
     more = [f"{len(order) - LISTED_CLASSES} more"] if len(order) > LISTED_CLASSES else []

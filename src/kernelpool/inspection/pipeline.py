@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
 from ..tables.columns import Columns
-from .describe import describe
+from .description import describe
 
 SCALERS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
     StandardScaler: lambda step: (step.scale_, step.mean_),
@@ -180,26 +180,26 @@ class FittedPipeline:
     # -- kernels -----------------------------------------------------------------------------------
 
     @cached_property
-    def pool(self) -> Any:
-        """Kernels in the units of the input, a `Pool`; None where there are none with means.
+    def kernels(self) -> Any:
+        """Kernels in the units of the input, a `KernelTable`; None where there are none with means.
 
         Their classes are the probabilities at their means, where the model has no others.
         """
-        pool = describe(self.model).pool
+        table = describe(self.model).kernels
         scale = self.scale
-        if pool is None or pool.mean is None or pool.mean.shape[1] != len(scale):
+        if table is None or table.mean is None or table.mean.shape[1] != len(scale):
             return None
-        mean = pool.mean * scale + self.offset
-        posterior = pool.class_posterior
+        mean = table.mean * scale + self.offset
+        posterior = table.class_posterior
         if posterior is None:
             x = np.full(mean.shape, np.nan)
             x[:, self.numbers] = mean[:, self.numbers]
             posterior = np.asarray(self.model.predict_proba(self.table(x)))
-        covariance = None if pool.covariance is None else pool.covariance * np.outer(scale, scale)
+        covariance = None if table.covariance is None else table.covariance * np.outer(scale, scale)
         return replace(
-            pool,
+            table,
             mean=mean,
-            variance=pool.variance * scale**2,
+            variance=table.variance * scale**2,
             covariance=covariance,
             class_posterior=posterior,
         )
@@ -209,21 +209,25 @@ class FittedPipeline:
         probability.
         """
         start = sum(self._columns.levels[:i])
-        share = self.pool.probability[j, start : start + len(self.categories[i])]  # known ones
+        share = self.kernels.probability[j, start : start + len(self.categories[i])]  # known ones
         return int(share.argmax()), float(share.max())
 
     def responsibilities(self, X: Any) -> np.ndarray | None:
-        """P(j|x) of the kernels of `pool`, (n, M); None where the model has none."""
-        if self.pool is None or not hasattr(self.model, "kernel_posterior"):
+        """P(j|x) of the `kernels`, (n, M); None where the model has none."""
+        if self.kernels is None or not hasattr(self.model, "kernel_posterior"):
             return None
         posterior = np.asarray(self.model.kernel_posterior(self.transform(X)))
-        return posterior if posterior.shape[1] == len(self.pool) else None
+        return posterior if posterior.shape[1] == len(self.kernels) else None
 
     def covariance(self, j: int, at: list[int]) -> np.ndarray:
         """Of kernel j along some features."""
-        if self.pool.covariance is None:
-            return np.diag(self.pool.variance[j][at])
-        whole = self.pool.covariance if self.pool.covariance.ndim == 2 else self.pool.covariance[j]
+        if self.kernels.covariance is None:
+            return np.diag(self.kernels.variance[j][at])
+        whole = (
+            self.kernels.covariance
+            if self.kernels.covariance.ndim == 2
+            else self.kernels.covariance[j]
+        )
         return np.asarray(whole[np.ix_(at, at)])
 
 

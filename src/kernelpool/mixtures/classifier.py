@@ -32,7 +32,7 @@ from ..data.labels import (
 )
 from ..em import Outcome
 from ..errors import EmptyKernelWarning, KernelpoolError, warn
-from ..inspection.describe import (
+from ..inspection.description import (
     Description,
     classes_text,
     features_text,
@@ -45,7 +45,7 @@ from ..rows import Frame, Rows, as_rows, one_blas_thread
 from ..tables.columns import Columns
 from ..text import plural
 from .conditional import fit_discriminative
-from .description import gaussians_text, shared_pool, sharing_of, sharing_text
+from .description import gaussians_text, kernel_table, sharing_of, sharing_text
 from .fit import (
     MixtureSettings,
     Training,
@@ -1090,7 +1090,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
         return Description(
             f"{n} {sharing_text(sharing_of(self))} {classes_text(self)}{split} in "
             f"{features_text(self)}{training_text(self)}",
-            shared_pool(self),
+            kernel_table(self),
         )
 
 

@@ -1,17 +1,17 @@
-"""What a mixture contributes to the description of a fitted model: its kernels as a `Pool`, and how
-they are shared, in words.
+"""What a mixture contributes to the description of a fitted model: its kernels as a `KernelTable`,
+and how they are shared, in words.
 """
 
 from typing import Any
 
 import numpy as np
 
-from ..inspection.describe import Pool
+from ..inspection.description import KernelTable
 from ..kernels import FAMILIES, Kernels
 
 
 def gaussian_shapes(estimator: Any, covariance_type: str) -> dict[str, Any]:
-    """Means, variances and covariances of Gaussian kernels, as `Pool` has them."""
+    """Means, variances and covariances of Gaussian kernels, as `KernelTable` has them."""
     family = FAMILIES[covariance_type]
     kernels = Kernels(np.asarray(estimator.means_), np.asarray(estimator.covariances_))
     variance = family(np.zeros(kernels.mean.shape[1])).variances(kernels)
@@ -20,7 +20,7 @@ def gaussian_shapes(estimator: Any, covariance_type: str) -> dict[str, Any]:
     return {"mean": kernels.mean, "variance": variance, "covariance": covariance}
 
 
-def shared_pool(estimator: Any) -> Pool:
+def kernel_table(estimator: Any) -> KernelTable:
     """Gaussian kernels with mixing weights of every class, (M, K)."""
     joint = estimator.mixing_ * estimator.class_prior_
     share = joint.sum(axis=1)
@@ -30,7 +30,7 @@ def shared_pool(estimator: Any) -> Pool:
     shapes = gaussian_shapes(estimator, estimator.covariance_type_)
     if any(estimator.columns_.levels):
         shapes["probability"] = np.asarray(estimator.probabilities_)
-    return Pool(share / share.sum(), posterior, **shapes)
+    return KernelTable(share / share.sum(), posterior, **shapes)
 
 
 def member_name(member: Any) -> str:

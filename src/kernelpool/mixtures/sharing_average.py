@@ -15,11 +15,11 @@ from sklearn.utils import check_random_state
 from ..arrays import Array, logsumexp, namespace, safe_log, shares_of
 from ..base.classifier import DensityClassifier, RowFunction
 from ..errors import KernelpoolError, without_column_warnings
-from ..inspection.describe import (
+from ..inspection.description import (
     Description,
     classes_text,
     features_text,
-    joined_pools,
+    joined_tables,
     training_text,
 )
 from ..records import saved
@@ -27,7 +27,7 @@ from ..rows import Block, Rows
 from ..tables.columns import Columns
 from ..text import plural
 from .classifier import SharedKernelClassifier
-from .description import gaussians_text, member_name, shared_pool, sharing_name
+from .description import gaussians_text, kernel_table, member_name, sharing_name
 from .fit import Training, as_record, is_learned
 from .fitted import Member, average_density
 from .onnx import average_to_graph
@@ -223,8 +223,8 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
     def _describe(self) -> Description:
         """The kernels of all networks, one network after the other."""
         members = self.estimators_
-        pools = [shared_pool(member) for member in members]
-        pool = joined_pools(pools, [1.0] * len(pools), list(map(member_name, members)))
+        tables = [kernel_table(member) for member in members]
+        table = joined_tables(tables, [1.0] * len(tables), list(map(member_name, members)))
         strengths = dict.fromkeys(f"{member.overlap_:g}" for member in members)
         names = "sharing " + ", ".join(dict.fromkeys(sharing_name(member) for member in members))
         names += "" if list(strengths) == ["0"] else f"; overlap penalty {', '.join(strengths)}"
@@ -234,7 +234,7 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
             f"An average of {plural(len(members), 'network')} ({names}), each of {size} "
             f"{gaussians_text(members[0].covariance_type_)} Gaussian kernels for {classes_text(self)} in "
             f"{features_text(self)}{training_text(self)}",
-            pool,
+            table,
         )
 
 

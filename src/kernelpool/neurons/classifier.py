@@ -10,7 +10,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..base.monitor import warn_if_unfinished
 from ..complete.classifier import CompleteDoor, TabularClassifier
-from ..inspection.describe import Description, Pool, classes_text, features_text, training_text
+from ..inspection.description import (
+    Description,
+    KernelTable,
+    classes_text,
+    features_text,
+    training_text,
+)
 from ..records import nested, saved
 from ..text import plural
 from .fit import NeuronSettings, fit_neurons
@@ -258,5 +264,5 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         return Description(
             f"A mixture of {plural(len(network.mixing), 'neuron')} that compete for the rows{place} "
             f"of {classes_text(self)} in {features_text(self)}{training_text(self)}",
-            Pool(network.mixing / network.mixing.sum(), word="neuron", **shapes),
+            KernelTable(network.mixing / network.mixing.sum(), word="neuron", **shapes),
         )

@@ -19,7 +19,7 @@ from ..arrays import safe_log
 from ..base.classifier import DensityClassifier
 from ..complete.classifier import CompleteDoor, TabularClassifier
 from ..data.labels import class_prior_for
-from ..inspection.describe import Description, Pool, classes_text, features_text
+from ..inspection.description import Description, KernelTable, classes_text, features_text
 from ..records import replaced
 from ..text import plural
 from .fit import ParzenSettings, fit_parzen
@@ -108,7 +108,7 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
     def _to_graph(self, x: Any) -> dict[str, Any]:
         return to_graph(x, self._fitted)
 
-    def _pool(self) -> Pool:
+    def _kernel_table(self) -> KernelTable:
         network = self._fitted.network
         codes = network.params.codes
         share = network.kernel_weights * (network.class_prior / network.votes)[codes]
@@ -120,7 +120,7 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         }
         # with categories the kernels are in the space of the indicators
         shapes = {} if any(self.columns_.levels) else shapes
-        return Pool(share / share.sum(), np.eye(len(self.classes_))[codes], **shapes)
+        return KernelTable(share / share.sum(), np.eye(len(self.classes_))[codes], **shapes)
 
 
 class ParzenClassifier(ParzenEstimator):
@@ -278,7 +278,7 @@ class ParzenClassifier(ParzenEstimator):
             f"A {self._fitted.network.profile.noun} of radius {self.radius_:.4g} at each of "
             f"{len(self.kernels_):,} training rows in "
             f"{features_text(self)}; the one of {classes_text(self)} with the most votes wins.",
-            self._pool(),
+            self._kernel_table(),
         )
 
 
@@ -458,5 +458,5 @@ class ReducedParzenClassifier(ParzenEstimator):
             f"{plural(len(self.kernels_), self._fitted.network.profile.noun)} of radius {self.radius_:.4g}, "
             f"chosen from {self.n_rows_:,} "
             f"training rows{left}, for {classes_text(self)} in {features_text(self)}.",
-            self._pool(),
+            self._kernel_table(),
         )

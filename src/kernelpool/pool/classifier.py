@@ -16,13 +16,13 @@ from ..arrays import Array
 from ..base.classifier import DensityClassifier, RowFunction, Transform
 from ..data.door import check_in_memory, encoded_rows, training_data
 from ..data.labels import class_codes, class_prior_for, is_matrix
-from ..inspection.describe import (
+from ..inspection.description import (
     Description,
-    Pool,
+    KernelTable,
     classes_text,
     describe,
     features_text,
-    joined_pools,
+    joined_tables,
 )
 from ..rows import Block, Rows, with_missing
 from ..text import plural
@@ -337,13 +337,13 @@ class PooledClassifier(DensityClassifier):
             return table
         return pd.DataFrame(table)
 
-    def _density_kernels(self) -> Pool | None:
+    def _density_kernels(self) -> KernelTable | None:
         networks = self._fitted.density_networks
-        pools: list[Any] = [describe(network.estimator).pool for network in networks]
+        tables: list[Any] = [describe(network.estimator).kernels for network in networks]
         weights, names = (
             [getattr(n, key) for n in networks] for key in ("density_weight", "member")
         )
-        return joined_pools(pools, weights, names) if pools else None
+        return joined_tables(tables, weights, names) if tables else None
 
 
 def _log_density(block: Block, networks: list[PoolNetwork]) -> Array:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base.monitor import print_sweep
 from ..complete.classifier import CompleteDoor, KernelNetworkClassifier
 from ..errors import KernelpoolError
-from ..inspection.describe import Description, Pool, classes_text, features_text
+from ..inspection.description import Description, KernelTable, classes_text, features_text
 from ..records import nested, saved
 from ..text import plural
 from .fit import RBFSettings, fit_rbf
@@ -242,5 +242,5 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
             f"width in {features_text(self)}{of_few} and a logistic output layer for "
             f"{classes_text(self)} on them and on the features; width and ridge are the best of "
             f"{plural(len(network.losses), 'setting')}.",
-            Pool(network.mixing / network.mixing.sum(), **shapes),
+            KernelTable(network.mixing / network.mixing.sum(), **shapes),
         )

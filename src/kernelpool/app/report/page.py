@@ -315,7 +315,7 @@ def _results(
     threshold = None if reject is None else reject.ambiguity_threshold_
     results["explorer"] = explore(inside, few, rows.y[at], ids, score, threshold)
     results["kernels"] = _kernels(inside, x[0], names)
-    if inside.pool is None:
+    if inside.kernels is None:
         notes.append("The model has no kernels with means: none are listed.")
     elif 1 < len(inside.numbers) < len(x[0]) / 4:  # of fewer rows directions mean nothing
         charts["kernels"] = _chart(
@@ -432,26 +432,26 @@ def _days(inside: FittedPipeline, name: str) -> str:
     return " days" if name in inside.dates else ""
 
 
-def _classes(pool: Any, j: int, most: int) -> list[tuple[int, float]]:
+def _classes(table: Any, j: int, most: int) -> list[tuple[int, float]]:
     """Codes and shares of the most frequent classes of kernel j."""
-    posterior = pool.class_posterior[j]
+    posterior = table.class_posterior[j]
     order = np.argsort(-posterior, kind="stable")[:most].tolist()
     return [(k, float(posterior[k])) for k in order if posterior[k] >= 0.005]
 
 
 def _kernels(inside: FittedPipeline, x: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
     """The greatest kernels, with what they are along features; `x` are rows, (n, d)."""
-    if inside.pool is None:
+    if inside.kernels is None:
         return []
-    pool = inside.pool
+    table = inside.kernels
     described = []
-    for j in pool.largest(MOST_LISTED_KERNELS).tolist():
+    for j in table.largest(MOST_LISTED_KERNELS).tolist():
         traits = _traits(inside, j, x)
         if len(traits) > MOST_COLUMNS:
             traits = sorted(traits, key=lambda trait: -trait["away"])[:MOST_TRAITS]
-        kernel = {"index": j, "group": pool.group[j] if pool.group else "", "traits": traits}
-        classes = [(names[k], share) for k, share in _classes(pool, j, 4)]
-        described.append({**kernel, "share": float(pool.share[j]), "classes": classes})
+        kernel = {"index": j, "group": table.group[j] if table.group else "", "traits": traits}
+        classes = [(names[k], share) for k, share in _classes(table, j, 4)]
+        described.append({**kernel, "share": float(table.share[j]), "classes": classes})
     return described
 
 
@@ -460,14 +460,14 @@ def _traits(inside: FittedPipeline, j: int, x: np.ndarray) -> list[dict[str, Any
 
     `away` is the difference from all rows, in standard deviations of the rows.
     """
-    pool = inside.pool
+    table = inside.kernels
     traits = []
     for i, (name, values) in enumerate(zip(inside.features, inside.categories, strict=True)):
         seen: np.ndarray = x[~np.isnan(x[:, i]), i]
         varies = len(seen) > 0 and np.ptp(seen) > 0
         if values is None:
-            here = float(pool.mean[j, i])
-            width = float(pool.variance[j, i]) ** 0.5
+            here = float(table.mean[j, i])
+            width = float(table.variance[j, i]) ** 0.5
             after = f"± {number(width, 2)}{_days(inside, name)}"
             trait = {"text": value_text(inside, name, here, width), "after": after, "sort": here}
         else:
@@ -683,16 +683,16 @@ def _drawn_kernels(
 ) -> tuple[list[dict[str, Any]], list[int]]:
     """The greatest kernels along the axes, and that of each row, -1 where it is not drawn."""
     none = [-1] * X.shape[0]
-    if inside.pool is None or inside.made:
+    if inside.kernels is None or inside.made:
         return [], none
-    pool = inside.pool
-    greatest = np.sort(inside.pool.largest(MOST_DRAWN)).tolist()
+    table = inside.kernels
+    greatest = np.sort(inside.kernels.largest(MOST_DRAWN)).tolist()
     kernels = [
         {
             "index": j,
-            "share": float(pool.share[j]),
-            "classes": _classes(pool, j, 5),
-            "mean": pool.mean[j][axes].tolist(),
+            "share": float(table.share[j]),
+            "classes": _classes(table, j, 5),
+            "mean": table.mean[j][axes].tolist(),
             "covariance": inside.covariance(j, axes).tolist(),
         }
         for j in greatest
@@ -700,7 +700,7 @@ def _drawn_kernels(
     posterior = inside.responsibilities(X)
     if posterior is None:
         return kernels, none
-    at = pool.largest(len(pool))
+    at = table.largest(len(table))
     nearest = at[posterior[:, at].argmax(axis=1)].tolist()
     return kernels, [j if j in greatest else -1 for j in nearest]
 

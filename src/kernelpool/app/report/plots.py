@@ -338,7 +338,7 @@ def plot_kernels(
     ('feature 0', 'feature 1')
     """
     inside = FittedPipeline(model, X)
-    if inside.pool is None:
+    if inside.kernels is None:
         raise KernelpoolError(
             f"plot_kernels needs a model whose kernels have means; "
             f"{type(inside.model).__name__} has none."
@@ -356,14 +356,14 @@ def draw_kernels(
     legend: bool = True,
 ) -> None:
     """Of rows as the model inside has them, (n, d), with the codes of their classes, (n,)."""
-    pool = inside.pool
+    table = inside.kernels
     classes = np.asarray(inside.outer.classes_)
     at, axes, names = _plane(inside, x, codes, features)
     known = np.flatnonzero(~np.isnan(x[:, at]).any(axis=1))
     few = np.random.default_rng(0).permutation(known)[:MOST_POINTS]
     points = x[few][:, at] @ axes
-    greatest = pool.largest(MOST_ELLIPSES)
-    centers = pool.mean[greatest][:, at] @ axes
+    greatest = table.largest(MOST_ELLIPSES)
+    centers = table.mean[greatest][:, at] @ axes
     covariances = [axes.T @ inside.covariance(j, at) @ axes for j in greatest.tolist()]
     ax.set(xlabel=text_of(names[0], 60), ylabel=text_of(names[1], 60))
     for axis, name in zip((ax.xaxis, ax.yaxis), names, strict=True):
@@ -378,10 +378,10 @@ def draw_kernels(
         color, mark = (GRAY, ".") if code < 0 else (color_of(code), mark_of(code))
         here = points[codes[few] == code]
         ax.scatter(*here.T, color=color, marker=mark, s=14, alpha=0.55, linewidths=0, zorder=2)
-    shares = pool.class_posterior[greatest]
+    shares = table.class_posterior[greatest]
     _draw_ellipses(centers, covariances, shares, ax)
     if legend:
-        _draw_legend(classes, shares, len(pool) - len(greatest), codes_drawn, pool.word, ax)
+        _draw_legend(classes, shares, len(table) - len(greatest), codes_drawn, table.word, ax)
 
 
 def _plane(

@@ -23,7 +23,7 @@ from ..text import plural
 
 
 @dataclass(frozen=True)
-class Pool:
+class KernelTable:
     """The kernels of a fitted model, or its neurons, in the order of its attributes."""
 
     share: np.ndarray
@@ -66,24 +66,26 @@ class Pool:
         return at[np.argsort(-share, kind="stable")[:n]]
 
 
-def joined_pools(pools: Sequence[Pool], weights: Sequence[float], names: Sequence[str]) -> Pool:
+def joined_tables(
+    tables: Sequence[KernelTable], weights: Sequence[float], names: Sequence[str]
+) -> KernelTable:
     """The kernels of several networks, each with its weight and name."""
 
     def joined(field: str) -> np.ndarray | None:
-        parts = [getattr(pool, field) for pool in pools]
+        parts = [getattr(table, field) for table in tables]
         if all(part is None for part in parts):
             return None
         if field == "covariance":
-            parts = [pool.matrices() for pool in pools]
+            parts = [table.matrices() for table in tables]
         return np.concatenate(parts)
 
-    share = np.concatenate([w * pool.share for w, pool in zip(weights, pools, strict=True)])
+    share = np.concatenate([w * table.share for w, table in zip(weights, tables, strict=True)])
     fields = ("class_posterior", "mean", "variance", "covariance", "probability")
     found: dict[str, Any] = {field: joined(field) for field in fields}
-    sizes = list(map(len, pools))
+    sizes = list(map(len, tables))
     group = tuple(np.repeat(names, sizes).tolist())
     first = np.repeat([name not in names[:i] for i, name in enumerate(names)], sizes)
-    return Pool(share / share.sum(), **found, group=group, listed=first)
+    return KernelTable(share / share.sum(), **found, group=group, listed=first)
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Description:
     """A fitted model in a sentence or two, and its kernels where it has any."""
 
     sentence: str
-    pool: Pool | None = None
+    kernels: KernelTable | None = None
 
 
 def describe(estimator: Any) -> Description:
