@@ -18,11 +18,12 @@ from sklearn.mixture import GaussianMixture
 
 from kernelpool import SharedKernelClassifier, Start, Training
 from kernelpool.arrays import thread_scratch
-from kernelpool.em import Squarem, Stop, em
+from kernelpool.em import Stop, em
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.rows import ArrayRows, Frame, one_blas_thread
 from kernelpool.rows.in_memory import n_threads_for, over_threads
+from kernelpool.squarem import Squarem
 
 SIZES = [(100_000, 8, 16), (100_000, 16, 32), (50_000, 32, 32)]
 WANTED = {"full": 15, "diag": 8, "spherical": 8}

@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from kernelpool.em import Outcome, Squarem, Stop, best_of, em
+from kernelpool.em import Outcome, Stop, best_of, em
+from kernelpool.squarem import Squarem
 
 
 def towards(goal, rate=0.5):

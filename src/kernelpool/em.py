@@ -1,28 +1,30 @@
 """The driver: repeat a sweep until the objective stops improving.
 
-It knows nothing of arrays. A sweep takes parameters and returns better ones together with the objective
-of the parameters it was given, so the pair kept here always belongs together.
+Iterate `sweep(params) -> (new_params, objective(params))` until convergence. Parameters are opaque.
+The objective returned belongs to the *input* of the sweep; `Fit` stores the two together.
 
-Steps may be proposed by others: an accelerator extrapolates them, a repair moves what has come to
-nothing. Every proposal is evaluated by the next sweep and taken back if the objective fell, so the
-history never falls. (Where a plain step itself may lower the objective, as under the overlap
-penalty, the history says so and the best parameters are returned.)
+An accelerator may propose longer steps, and a repair may move kernels without rows. Every proposal
+is evaluated by the next sweep and taken back if the objective fell, so the history never falls.
+(Where a plain step itself may lower the objective, as under the overlap penalty, the history shows
+it and the best parameters are returned.)
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, TypeVar
-
-from .errors import CollapsedKernelError
+from typing import Generic, Protocol, TypeVar
 
 P = TypeVar("P")
 
-FIRST_LIMIT = 4.0
-"""Longest step of `Squarem` at first."""
 
-GROWTH = 4.0
-"""Factor by which that limit grows with every step of its length that is kept."""
+class Accelerator(Protocol[P]):
+    """What proposes longer steps."""
+
+    def propose(self, params: P, better: P) -> P | None:
+        """Parameters beyond the plain step `params` -> `better`; None where a plain step is due."""
+
+    def reject(self) -> None:
+        """The objective fell at the proposal."""
 
 
 class Outcome(Enum):
@@ -88,7 +90,7 @@ def em(
     start: P,
     stop: Stop,
     *,
-    accelerator: "Squarem[P] | None" = None,
+    accelerator: Accelerator[P] | None = None,
     repair: Callable[[P], P | None] | None = None,
     on_sweep: Callable[[Fit[P]], bool] | None = None,
 ) -> Fit[P]:
@@ -112,7 +114,7 @@ def _iterate(
     fit: Fit[P],
     sweep: Callable[[P], tuple[P, float]],
     stop: Stop,
-    accelerator: "Squarem[P] | None",
+    accelerator: Accelerator[P] | None,
     repair: Callable[[P], P | None] | None,
     on_sweep: Callable[[Fit[P]], bool] | None,
 ) -> None:
@@ -172,67 +174,3 @@ def _iterate(
 def best_of(fits: list[Fit[P]]) -> Fit[P]:
     """The run that ended highest."""
     return max(fits, key=lambda fit: fit.objective)
-
-
-class Squarem(Generic[P]):
-    r"""SQUAREM: squared extrapolation of EM in the coordinates that a network offers.
-
-    Varadhan & Roland, "Simple and globally convergent methods for accelerating the convergence of
-    any EM algorithm", Scandinavian Journal of Statistics 35(2), 2008, scheme S3.
-
-    .. math::
-
-        r = g(x_0) - x_0, \quad v = g(g(x_0)) - g(x_0) - r, \quad s = \|r\| / \|v\|, \qquad
-        x = x_0 + 2 s\, r + s^2 v
-
-    EM is a fixed-point iteration x <- g(x) whose error shrinks by a constant factor a sweep, close
-    to one where kernels overlap; two plain steps measure that factor, and the third goes where many
-    more would have led. It costs a few vectors as long as the parameters.
-
-    Deviations: the step is taken in coordinates in which every vector is a valid network (square
-    roots of mixing weights, logarithms of variances, Cholesky factors), and whether it is kept is
-    decided in `em`: the objective never falls. Anderson acceleration, tried in the same
-    coordinates, needed 2-10 times as many sweeps.
-    """
-
-    def __init__(self, coordinates: Callable[[P], Any], at: Callable[[Any, P], P]) -> None:
-        self.coordinates = coordinates
-        self.at = at
-        self._limit = FIRST_LIMIT
-        """Longest step allowed; longer ones are earned by steps of this length that were kept."""
-        self._origin: Any = None
-        self._pending = 0.0
-        """Length of the step now on trial; 0 when there is none."""
-
-    def propose(self, params: P, better: P) -> P | None:
-        """Parameters beyond the plain step `params` -> `better`; None where a plain step is due."""
-        if self._pending:  # the proposal was kept: a new cycle starts from it
-            if self._pending == self._limit:
-                self._limit *= GROWTH
-            self._origin = None
-        self._pending = 0.0
-        start = self._origin
-        self._origin = None
-        try:
-            x = self.coordinates(params)
-            if start is None:
-                self._origin = x
-                return None
-            first = x - start
-            second = self.coordinates(better) - x - first
-            length = min(
-                (float(first @ first) / max(float(second @ second), 1e-300)) ** 0.5, self._limit
-            )
-            if length <= 1:
-                return None
-            proposal = self.at(start + 2 * length * first + length**2 * second, better)
-        except (CollapsedKernelError, FloatingPointError):
-            return None
-        self._pending = length
-        return proposal
-
-    def reject(self) -> None:
-        """The objective fell at the proposal."""
-        if self._pending == self._limit:
-            self._limit = max(FIRST_LIMIT, self._limit / GROWTH)
-        self._pending = 0.0

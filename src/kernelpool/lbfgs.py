@@ -1,7 +1,7 @@
 """L-BFGS on a network's coordinates.
 
 Liu & Nocedal, "On the limited memory BFGS method for large scale optimization", Mathematical
-Programming 45, 1989. The steps are SciPy's (`scipy.optimize.minimize`, method L-BFGS-B, which knows
+Programming 45, 1989. The steps are SciPy's (`scipy.optimize.minimize`, method L-BFGS-B, which takes
 bounds on coordinates as well). Added here: the best point so far is kept, a callback may end the
 search, and an interruption (Ctrl-C) loses nothing.
 
@@ -24,7 +24,7 @@ Objective = Callable[[Array], tuple[Array, float]]
 
 @dataclass(frozen=True)
 class Maximum:
-    """The highest point that was seen."""
+    """The highest point evaluated."""
 
     point: Array
     objective: float
@@ -55,7 +55,7 @@ def maximize(
 
     It ends as well where no component of the gradient exceeds `gradient_tol`.
 
-    `on_step(point, objective)` is told of the start and of every step; True ends the search there.
+    `on_step(point, objective)` is called at the start and after every step; True ends the search.
     An exception that is not an interruption passes through.
     """
     best: dict[str, Any] = {"x": start, "fun": float("inf")}

@@ -17,7 +17,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kernelpool.penalties
-from kernelpool.em import Outcome, Squarem, Stop, em
+from kernelpool.em import Outcome, Stop, em
 from kernelpool.kernels import FAMILIES, Kernels, Moments
 from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.penalties import (
@@ -30,6 +30,7 @@ from kernelpool.penalties import (
 )
 from kernelpool.penalties.overlap import DISTANCES, STEPS
 from kernelpool.rows import ArrayRows, Frame
+from kernelpool.squarem import Squarem
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending" / "add_a_penalty.md"
 M = 5

@@ -22,7 +22,6 @@ from ..arrays import (
     map_column,
     namespace,
     safe_log,
-    shares_of,
     to_numpy,
 )
 from ..data.door import labeled_source, query_rows
@@ -31,6 +30,7 @@ from ..errors import KernelpoolError
 from ..inspection.explanation import Explanation, Explanations, explain
 from ..records import replaced
 from ..rows import Block, Rows, as_rows
+from ..softmax import shares_of
 from .estimator import Estimator
 
 Transform = Callable[..., Array]

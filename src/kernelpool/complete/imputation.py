@@ -45,7 +45,7 @@ def imputation_mixture(data: TrainingData, seed: int = 0) -> ClassDensities:
     if rows is not data.rows or data.scale.clips:  # clipped by classes
         data = surveyed(rows, data.classes, data.columns)
     n_numbers = sum(not n for n in data.columns.levels)
-    family = "diag" if not n_numbers else "full" if n_numbers <= MOST_FULL else "tied"
+    family = "full" if n_numbers <= MOST_FULL else "tied"
     x = rows.x if rows.weight is None else rows.x[np.asarray(rows.weight) > 0]
     n_distinct = len(np.unique(content_key(data.scale.frame.inside(x), 0)))
     n_kernels = int(np.clip(n_distinct // (ROWS_A_FEATURE * x.shape[1]), 1, MOST_KERNELS))

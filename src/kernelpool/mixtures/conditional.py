@@ -37,7 +37,6 @@ import numpy as np
 from ..arrays import (
     Array,
     device,
-    log_weighted_sums,
     logsumexp,
     match_array,
     namespace,
@@ -59,6 +58,7 @@ from ..errors import KernelpoolError
 from ..lbfgs import maximize
 from ..rows import Block, Frame, Rows, one_blas_thread, with_missing
 from ..rows.sample import MOST_ROWS, Sample, content_key
+from ..softmax import log_weighted_sums
 from .fit import MixtureSettings, MixtureTraining, is_auto, log_joint
 from .fitted import ClassDensities, FittedSharedKernel
 from .network import Params, SharedKernel

@@ -31,12 +31,12 @@ from ..arrays import (
     match_array,
     matmul_into,
     namespace,
-    responsibilities,
     safe_log,
     transpose_into,
 )
 from ..kernels import Kernel, KernelSums, NaturalParams, Parameters
 from ..rows import Block, Rows
+from ..softmax import responsibilities
 from ..sums import Sums, record
 
 FLOAT64_EPS = 2.0**-52

@@ -13,13 +13,14 @@ from ..base.monitor import FitMonitor, OnSweep
 from ..data.door import TrainingData
 from ..data.labels import check_columns, class_prior_for, given_array, label_name
 from ..data.scale import feature_name
-from ..em import Fit, Outcome, Squarem, Stop, best_of, em
+from ..em import Fit, Outcome, Stop, best_of, em
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Kernels, as_diag, as_spherical, family_for
 from ..penalties import Anchor, CategoryPrior, Conjugate, NoPenalty, Overlap, Penalty
 from ..records import saved
 from ..rows import Rows, as_rows, max_abs_value, one_blas_thread
 from ..rows.sample import ClassSample, sample_rows
+from ..squarem import Squarem
 from .by_class import split
 from .fitted import ClassDensities, FittedSharedKernel, frame_of
 from .learned_sharing import Learned, LearnedSharing, init_sharing

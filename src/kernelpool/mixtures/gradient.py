@@ -18,16 +18,13 @@ from ..arrays import (
     Array,
     as_float64,
     clip,
-    exp_within_range,
     matmul_into,
     namespace,
-    responsibilities,
     safe_log,
-    sums_within_range,
-    without_overflow_warnings,
 )
 from ..kernels import Kernel, KernelSums, NaturalParams
 from ..rows import Block
+from ..softmax import exp_within_range, responsibilities, sums_within_range
 from ..sums import Sums, record
 from .e_step import indicators
 
@@ -117,12 +114,16 @@ def _signed(
     mixed = mixing @ params.class_prior  # (M,)
     density = exp_within_range(make_scores())
     if density is not None:
-        with without_overflow_warnings():
+
+        def own_and_evidence() -> Array:
             by_class = mixing.T @ density  # p(x|C_k), (K, n)
             own = xp.sum(is_of * by_class, axis=0)
             own = xp.where(weight > 0, own, xp.ones_like(own))
-            evidence = params.class_prior @ by_class
-        if sums_within_range(xp.stack([own, evidence])):
+            return xp.stack([own, params.class_prior @ by_class])
+
+        sums = sums_within_range(own_and_evidence)
+        if sums is not None:
+            own, evidence = sums[0, :], sums[1, :]
             of_all = params.evidence_weight * (weight / evidence)
             ratio = xp.concat([is_of * (weight / own), of_all[None, :]])  # (K + 1, n)
             shares = density @ ratio.T  # (M, K + 1)

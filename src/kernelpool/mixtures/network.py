@@ -30,16 +30,15 @@ from ..arrays import (
     Array,
     clip,
     device,
-    log_weighted_sums,
     match_array,
     namespace,
     safe_log,
-    shares_of,
 )
 from ..errors import KernelpoolError
 from ..kernels import Kernel, KernelSums, NaturalParams, Parameters
 from ..penalties import NoPenalty, Penalty, Subkernels
 from ..rows import Block, Rows
+from ..softmax import log_weighted_sums, shares_of
 from ..sums import record
 from .e_step import EStep, EStepParams, Totals, indicators, shares_of_classes
 from .gradient import ConditionalParams, conditional_step

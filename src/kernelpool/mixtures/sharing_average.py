@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import MetaEstimatorMixin, _fit_context, clone
 from sklearn.utils import check_random_state
 
-from ..arrays import Array, logsumexp, namespace, safe_log, shares_of
+from ..arrays import Array, logsumexp, namespace, safe_log
 from ..base.classifier import DensityClassifier, RowFunction
 from ..errors import KernelpoolError, without_column_warnings
 from ..inspection.description import (
@@ -24,6 +24,7 @@ from ..inspection.description import (
 )
 from ..records import saved
 from ..rows import Block, Rows
+from ..softmax import shares_of
 from ..tables.columns import Columns
 from ..text import plural
 from .classifier import SharedKernelClassifier

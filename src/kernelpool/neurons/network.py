@@ -16,11 +16,12 @@ from functools import partial
 import numpy as np
 from scipy.special import softmax
 
-from ..arrays import LOG_ZERO, logsumexp, responsibilities, safe_log, shares_of
+from ..arrays import LOG_ZERO, logsumexp, safe_log
 from ..em import Outcome
 from ..lbfgs import maximize
 from ..records import internal, saved
 from ..rows import Frame
+from ..softmax import responsibilities, shares_of
 
 SHORTEST = 1e-100
 """Stands for the length of a weight vector that is zero: it has no angle to any other."""
