@@ -357,7 +357,7 @@ def test_documented_attributes_are_listed():
         text = inspect.getdoc(type(model)).split("Attributes\n----------\n")[1]
         text = re.split(r"\n\n[A-Z][\w ]+\n---", text)[0]
         for names, described in re.findall(r"^(\w[\w, ]*) :(.*\n(?:[ \n].*\n?)*)", text, re.M):
-            if not re.search(r"\b(where|only|alone|if|after|None|unless)\b", described):
+            if not re.search(r"(?i)\b(where|only|alone|if|after|None|unless)\b", described):
                 for name in names.split(", "):
                     if name not in listed:
                         key = f"{type(model).__name__}.{name}"

@@ -6,7 +6,6 @@ import pytest
 from matplotlib.patches import Ellipse
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.calibration import calibration_curve
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 
 from kernelpool import RejectClassifier, SharedKernelClassifier
@@ -65,23 +64,6 @@ def test_ellipses_are_the_covariances_along_the_two_features(family, blobs):
     assert_allclose(centers, model.means_[order][:, [3, 1]])
     assert_allclose(covariances / 4, whole[order][:, [3, 1]][:, :, [3, 1]], atol=1e-12)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("feature 3", "feature 1")
-
-
-def test_more_features_are_projected_on_the_directions_in_which_classes_differ():
-    rng = np.random.default_rng(0)
-    y = rng.integers(2, size=400)
-    X = rng.normal(size=(400, 5)) * [1, 1, 1, 1, 50] + np.outer(y, [0, 0, 4, 0, 0])
-    axes = plots.discriminants(X, y)
-    assert np.abs(axes[:, 0]).argmax() == 2
-    assert_allclose((X @ axes).std(axis=0), 1.0)
-    lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.0).fit(X, y).transform(X)[:, 0]
-    assert abs(np.corrcoef(lda, X @ axes[:, 0])[0, 1]) > 0.999
-    model = SharedKernelClassifier.prbf(2, random_state=0, tol=0.02).fit(X, y)
-    partial = np.vstack([X, np.where(np.arange(5) == 4, np.nan, 0)])  # it cannot be projected
-    ax = plot_kernels(model, partial, [*y, 0])
-    assert ax.get_xlabel() == "discriminant 1"
-    centers = ellipses(ax)[0]
-    assert_allclose(np.sort(centers, 0), np.sort(model.means_ @ axes, 0), rtol=1e-6)
 
 
 def test_regions_are_decisions_refusals_included(rejecting, clouds):
