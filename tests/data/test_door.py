@@ -1,9 +1,14 @@
-"""Validation as statistics over rows: the same on every backend."""
+"""The checks of a fit: statistics over rows are the same on every backend."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from kernelpool.data.door import training_data
+from kernelpool import SharedKernelClassifier
+from kernelpool.data.door import complete_numbers, surveyed, training_data, validation_rows
+from kernelpool.errors import KernelpoolError
+from kernelpool.rows import as_rows
+from kernelpool.tables.columns import Columns
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3)) * [1, 10, 100] + 1e4
@@ -37,3 +42,78 @@ def test_what_is_learned_of_rows_is_what_numpy_says(home):
     np.testing.assert_allclose(
         data.scale.variance, np.average((X - mean) ** 2, axis=0, weights=weight), rtol=1e-9
     )
+
+
+def test_rows_of_one_class_are_surveyed_as_such():
+    x = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+    data = training_data(x, Y, WEIGHT, name="", unlabeled="?").as_one_class()
+    rows = as_rows(x, np.zeros(90, int), WEIGHT)
+    expected = surveyed(rows, np.zeros(1, int))
+    np.testing.assert_array_equal(data.rows.y, rows.y)
+    for name in ("classes", "class_weight", "unlabeled_weight", "n_rows", "observed"):
+        np.testing.assert_allclose(getattr(data, name), getattr(expected, name))
+    np.testing.assert_allclose(data.scale.variance, expected.scale.variance)
+
+
+def test_a_given_scale_is_kept_and_rows_are_counted():
+    whole = surveyed(as_rows(X, np.arange(90) % 2), np.arange(2))
+    part = surveyed(as_rows(X[:30], np.arange(30) % 2), np.arange(2), scale=whole.scale)
+    assert part.scale is whole.scale
+    assert part.class_weight.tolist() == [15, 15]
+    assert part.row_weight == 1
+    np.testing.assert_array_equal(whole.class_share, [0.5, 0.5])
+
+
+def test_the_order_of_rows_and_copies_do_not_matter_where_equal_rows_are_merged():
+    weight = np.resize([0, 1, 2, 3], 90)
+    order = np.random.default_rng(1).permutation(np.repeat(np.arange(90), weight))
+    settings = {"name": "", "unlabeled": "?", "in_memory": True, "merge": True}
+    data = training_data(X.astype(np.float32), Y, weight, **settings)
+    copies = training_data(X[order].astype(np.float32), Y[order], **settings)
+    assert data.rows.x.dtype == np.float64
+    for name in ("x", "y", "weight"):
+        np.testing.assert_array_equal(getattr(data.rows, name), getattr(copies.rows, name))
+    np.testing.assert_array_equal(data.scale.mean, copies.scale.mean)
+    np.testing.assert_array_equal(data.scale.variance, copies.scale.variance)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": None}, "Net requires y to be passed"),
+        ({"sample_weight": np.where(Y == "a", 0, 1)}, "class 'a' has none"),
+        ({"sample_weight": np.full(90, 1e-290)}, "must sum to a number between .*; got 9e-289"),
+        ({"X": np.where(np.arange(3) == 1, np.nan, X)}, "Feature 1 of X is missing in every row"),
+        ({"X": iter([X]), "in_memory": True}, "Net needs its rows in memory"),
+        ({"X": X[:1], "y": Y[:1]}, "minimum of 2 is required by Net"),
+    ],
+)
+def test_what_cannot_be_trained_on(change, message):
+    given = {"X": X, "y": Y, "name": "Net"} | change
+    with pytest.raises(ValueError, match=message):
+        training_data(**given)
+
+
+def test_validation_rows_are_encoded_as_training_rows_are():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "k": ["u", "v"]})
+    columns = Columns.learn(frame)
+    given = frame[::-1], ["c", "b"], None, columns, np.array(["b", "c"]), "Net"
+    for found, expected in zip(
+        validation_rows(*given), ([[2, 1], [1, 0]], [1, 0], [1, 1]), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(KernelpoolError, match="y_val must be given with X_val"):
+        validation_rows(frame, None, *given[2:])
+    with pytest.raises(ValueError, match="X_val has 3 features; X has 1"):
+        validation_rows(X, Y, None, Columns.numbers(1), np.array(["b", "c"]), "Net")
+
+
+def test_complete_numbers_are_asked_for():
+    model = SharedKernelClassifier()
+    with pytest.raises(KernelpoolError, match=r"takes complete numbers alone, .* NaN"):
+        complete_numbers(model, np.where(X > 1e4, X, np.nan), "partial_fit")
+    with pytest.raises(KernelpoolError, match="columns of categories"):
+        complete_numbers(model, pd.DataFrame({"k": ["u", "v"]}), "partial_fit")
+    columns, x = complete_numbers(model, X, "partial_fit")
+    assert len(columns) == 3
+    np.testing.assert_array_equal(x, X)
