@@ -79,7 +79,7 @@ def maximize(
     try:
         limits = {"maxiter": max_iter, "maxfun": 20 * max_iter + 20, "maxcor": memory}
         options = {**limits, "ftol": tol, "gtol": gradient_tol}
-        found = minimize(
+        result = minimize(
             descend,
             start,
             jac=True,
@@ -88,7 +88,7 @@ def maximize(
             callback=step,
             options=options,
         )
-        settled = len(history) - 1 < max_iter or found.success
+        settled = len(history) - 1 < max_iter or result.success
         outcome = Outcome.CONVERGED if settled else Outcome.MAX_ITER
     except _Ended:
         outcome = Outcome.STOPPED

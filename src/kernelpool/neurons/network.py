@@ -111,8 +111,8 @@ class LogisticNeuron:
     def misfit(self, activation: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(t - f)², and -(t - f) f (1 - f) as in (5)."""
         f = self.output(activation)
-        away = f - target
-        return (away * away)[:, 0], away * f * (1 - f)
+        error = f - target
+        return (error * error)[:, 0], error * f * (1 - f)
 
 
 class Softmax:
@@ -126,13 +126,13 @@ class Softmax:
         nearly all of the time of a fit to many classes.
         """
         f = self.output(activation)
-        away = f - target
-        inner = np.einsum("mkn,mkn->mn", away, f)
-        error = 0.5 * np.einsum("mkn,mkn->mn", away, away)
-        away -= inner[:, None]
-        away *= f
-        away *= 0.5
-        return error, away
+        error = f - target
+        inner = np.einsum("mkn,mkn->mn", error, f)
+        squared = 0.5 * np.einsum("mkn,mkn->mn", error, error)
+        error -= inner[:, None]
+        error *= f
+        error *= 0.5
+        return squared, error
 
 
 class Margin:
@@ -359,7 +359,7 @@ class NeuronNetwork:
     """A fitted network of complete numbers; the attributes are in the units of the features."""
 
     competitive: Competitive = internal()
-    """Without a rule: in a prediction the repulsion takes no part."""
+    """Without a rule: predictions leave the repulsion out."""
     params: NeuronParams = internal()
     """For standardized features."""
     weights: np.ndarray
@@ -379,7 +379,7 @@ class NeuronNetwork:
     bound_history: np.ndarray
     """(2) per row that the M-step reached before each of these."""
     penalty_history: np.ndarray
-    """The part of the penalty in the objective."""
+    """What the penalty adds to the objective."""
     objective: float
     n_iter: int
     converged: bool

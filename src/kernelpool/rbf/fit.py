@@ -52,7 +52,7 @@ UNIT_ROWS = 2000
 """Rows, about, whose distances to centers define the unit of the variances."""
 
 Losses = dict[tuple[float, float], float]
-"""Held-out log-loss per row at each setting: width, one of `WIDTHS` or the given one, and ridge."""
+"""Held-out log-loss per row at each setting: width, of `WIDTHS` or a fixed one, and ridge."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def fit_rbf(
 
     With `validation` rows these are held out and all rows of `data` train; `on_setting` is called
     after every setting with the number of settings so far and the loss. Only the first `n_numbers`
-    features are scaled: the others are indicators.
+    features are scaled: the rest are indicators.
     """
     x, codes, weight = labeled(data.rows)
     d = x.shape[1]
@@ -216,15 +216,15 @@ class _Search:
 
     @property
     def ridges(self) -> list[float]:
-        """Those that are tried; of a given one, also those that lead to it."""
+        """Strengths from the strongest; before a fixed one, those that lead to it."""
         decades = round(np.log10(self.mean_weight))
         powers = range(max(decades, 0), min(decades, 0) - N_RIDGES, -1)
         ridges = [STRONGEST_RIDGE * 10.0**i for i in powers]
-        given = self.settings.ridge
-        return ridges if given is None else [*(r for r in ridges if r > given), given]
+        fixed = self.settings.ridge
+        return ridges if fixed is None else [*(r for r in ridges if r > fixed), fixed]
 
     def variances(self, layer: HiddenLayer) -> dict[float, float]:
-        """Of the kernels, by the width that is tried: in the unit of the layer, or given."""
+        """Of the kernels, by the width that is tried: in the unit of the layer, or fixed."""
         width = self.settings.width
         return {w: w * layer.unit for w in WIDTHS} if width is None else {width: width**2}
 

@@ -57,15 +57,13 @@ class Frame:
         xp = namespace(x)
         bound = max_abs_value(eps_of(x))
         with np.errstate(over="ignore"):  # what overflows is held within the bounds next
-            away = x - self.origin
-            away /= self.unit
+            deviation = x - self.origin
+            deviation /= self.unit
         if self.reach is not None:
-            away = xp.clip(away, min=-self.reach, max=self.reach)
-        return (
-            np.clip(away, -bound, bound, out=away)
-            if is_numpy_array(away)
-            else xp.clip(away, min=-bound, max=bound)
-        )
+            deviation = xp.clip(deviation, min=-self.reach, max=self.reach)
+        if is_numpy_array(deviation):
+            return np.clip(deviation, -bound, bound, out=deviation)
+        return xp.clip(deviation, min=-bound, max=bound)
 
     def outside(self, x: Array) -> Array:
         """Rows of the frame in the units of the data."""
@@ -83,7 +81,7 @@ T = TypeVar("T")
 
 @record
 class MissingCells:
-    """Which cells of a block are known; the others are zero in its `x`, the mean of the feature."""
+    """Which cells of a block are known; missing ones are zero in its `x`, the mean of the feature."""
 
     observed: Array
     """One where a cell is known and zero where it is missing, (n, d), in the type of the rows."""
@@ -116,21 +114,21 @@ class Block:
         self.missing: MissingCells | None = None
         """Which cells are missing, where any are: every row of such a block misses some."""
         self.keep_width = keep_width
-        """Numbers a row that may still be kept of what is made of this block; none where it does
-        not outlive the sweep.
+        """Numbers per row that may still be cached for later sweeps; zero where the block does not
+        outlive this one.
         """
-        self._kept: dict[Any, tuple[Any, Any]] = {}
+        self._cache: dict[Any, tuple[Any, Any]] = {}
 
     def scratch(self, name: str, shape: tuple[int, ...]) -> Array:
         """An array to write into, valid until the next call with the same `name` in this thread."""
         return thread_scratch(name, shape, self.x)
 
     def by_column(self) -> Array:
-        """`x`, column after column in memory where there is room to keep it so: features are written
-        in that order in every sweep.
+        """`x`, column after column in memory where there is room to cache it: every sweep writes
+        features in that order.
         """
         d = self.x.shape[1]
-        if not is_numpy_array(self.x) or not ("columns" in self._kept or d <= self.keep_width):
+        if not is_numpy_array(self.x) or not ("columns" in self._cache or d <= self.keep_width):
             return self.x
         return self.once("columns", lambda block: np.asfortranarray(block.x), d)
 
@@ -139,26 +137,24 @@ class Block:
         return self.once("float64", _in_float64, 2 * self.x.shape[1])
 
     def weighted(self, weight: Array) -> "Block":
-        """The same rows with other weights; what is kept of this block is not kept of that."""
+        """The same rows with other weights, and a cache of their own."""
         other = Block(self.x, self.y, weight, classes=self.classes, keep_width=self.keep_width)
         other.missing = self.missing
         return other
 
     def once(self, key: Any, make: Callable[["Block"], T], width: int, version: Any = None) -> T:
-        """`make(self)`, of `width` numbers a row, kept under `key` for later sweeps where there is
-        room.
-
-        What is kept under another `version` is replaced.
+        """`make(self)`, of `width` numbers per row, cached under `key` for later sweeps where there
+        is room; another `version` replaces it.
         """
-        kept = self._kept.get(key)
-        if kept is not None and kept[0] == version:
-            made: T = kept[1]
-            return made
-        made = make(self)
-        if kept is not None or width <= self.keep_width:
-            self.keep_width -= width if kept is None else 0
-            self._kept[key] = version, made
-        return made
+        cached = self._cache.get(key)
+        if cached is not None and cached[0] == version:
+            value: T = cached[1]
+            return value
+        value = make(self)
+        if cached is not None or width <= self.keep_width:
+            self.keep_width -= width if cached is None else 0
+            self._cache[key] = version, value
+        return value
 
 
 def _in_float64(block: Block) -> Block:

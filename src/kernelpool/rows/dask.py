@@ -151,6 +151,6 @@ def _delayed(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _sum(*parts: Any) -> Any:
-    """In this order; empty chunks have no part."""
-    some = [part for part in parts if part is not None]
-    return reduce(add, some) if some else None
+    """In this order; None stands for an empty chunk."""
+    present = [part for part in parts if part is not None]
+    return reduce(add, present) if present else None

@@ -50,7 +50,7 @@ FEWEST_ROWS = 32
 """Rows of a block, at least, however wide they are."""
 
 KEEP_BYTES = 64 << 20
-"""Rows in the frame, and what is made of them, are kept between sweeps as far as this goes."""
+"""Bytes of rows in the frame, and of what is computed from them, that are cached between sweeps."""
 
 MOST_TASKS = 32
 """Tasks into which the blocks are grouped; fixed, so that results do not depend on the threads."""
@@ -62,7 +62,7 @@ MOST_TASKS = 32
 class ArrayRows:
     """Rows of an array of any array-API library, a block at a time, over threads in NumPy.
 
-    With ``keep=False`` nothing is kept between sweeps.
+    With ``keep=False`` nothing is cached between sweeps.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class ArrayRows:
         else:
             most = min(DEVICE_BLOCK_BYTES, memory // 8) // row_bytes
             keep_bytes = memory // 4
-        # what may be kept of a row beside its features in the frame
+        # what may be cached for a row beside its features in the frame
         self._keep_width = keep_bytes / (8 * max(self.n_rows, 1)) - self.n_features if keep else -1
         self._cut(_equal_blocks(self.n_rows, max(most, FEWEST_ROWS), 8 if memory is None else 1))
 
@@ -225,7 +225,7 @@ class RowsByClass(ArrayRows):
             code: slice(max(start, span.start) - span.start, min(end, span.stop) - span.start)
             for code, start, end in self._spans
         }
-        block.classes = {code: part for code, part in inside.items() if part.start < part.stop}
+        block.classes = {code: at for code, at in inside.items() if at.start < at.stop}
         return block
 
     def _rows_of(self, a: Array, span: slice) -> Array:
@@ -278,14 +278,14 @@ def rows_in_memory(
     missing = np.isnan(to_numpy(x))
     incomplete = missing.any(axis=1)
     complete = np.flatnonzero(~incomplete)
-    others = np.flatnonzero(incomplete)
-    others = others[np.lexsort(np.packbits(missing[others], axis=1).T[::-1])]
+    by_pattern = np.flatnonzero(incomplete)
+    by_pattern = by_pattern[np.lexsort(np.packbits(missing[by_pattern], axis=1).T[::-1])]
     parts: list[ArrayRows] = []
-    for kind, index in ((ArrayRows, complete), (IncompleteRows, others)):
+    for kind, index in ((ArrayRows, complete), (IncompleteRows, by_pattern)):
         if len(index):
             taken = [None if a is None else _taken(a, index) for a in (x, y, weight)]
             parts.append(kind(*taken, **settings))
-    return RowsWithMissing(parts, np.concatenate([complete, others]), (x, y, weight))
+    return RowsWithMissing(parts, np.concatenate([complete, by_pattern]), (x, y, weight))
 
 
 def _taken(a: Array, index: np.ndarray) -> Array:
@@ -316,7 +316,7 @@ class IncompleteRows(ArrayRows):
 
 
 class RowsWithMissing:
-    """Rows of an array in memory, the complete ones apart from the others."""
+    """Rows of an array in memory: the complete ones, and those that miss cells."""
 
     def __init__(
         self,
@@ -326,9 +326,9 @@ class RowsWithMissing:
     ) -> None:
         self.parts = parts
         self.order = order
-        """Where each row of the parts, one after the other, came from, (n,)."""
+        """Position of each row of the parts, one after the other, in the array, (n,)."""
         self.x, self.y, self.weight = self.columns = columns
-        """As they were given."""
+        """In the order of the array."""
         first = parts[0]
         self.n_features = first.n_features
         self.backend = first.backend

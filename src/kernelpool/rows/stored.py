@@ -29,11 +29,14 @@ from .in_memory import (
 
 T = TypeVar("T")
 
-CHUNK_BYTES, CHUNK_ROWS = 4 << 20, 1 << 15
+CHUNK_BYTES = 4 << 20
 """Size of a chunk, at most: it should fit the caches."""
 
+CHUNK_ROWS = 1 << 15
+"""Rows of a chunk, at most."""
+
 SPARE_BYTES = 2 << 30
-"""Bytes of the disk that are left to others."""
+"""Bytes of the disk that stay free."""
 
 
 class Store:

@@ -1,5 +1,5 @@
-"""The columns of a table: their names, which of them hold categories, and the way between cells and
-codes.
+"""The columns of a table: their names, which of them hold categories, and the codes of their
+cells.
 
 `Columns.learn` is called once, at the fit. `encode` is the only way in and `decode` the only way
 out; between them a category is the position of its text among the sorted categories of its column.
@@ -43,7 +43,7 @@ DATE_TEXT = r"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{
 """A date as text."""
 
 FEW = 20
-"""So many different values may be categories or classes, however few rows there are."""
+"""So many distinct values may be categories or classes, however few rows there are."""
 
 FALSE = ("False", "false", "FALSE", "0", "0.0")
 TRUE = ("True", "true", "TRUE", "1", "1.0")
@@ -67,7 +67,7 @@ APART = np.sqrt(0.5)
 @saved
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What is known of the columns of a table.
+    """Names, types and categories of the columns of a table.
 
     Attributes
     ----------
@@ -192,8 +192,8 @@ class Columns:
         columns = dict(zip(self._names(), cells, strict=True))
         if self.frame != "pandas":
             library = importlib.import_module(self.frame)
-            made = {n: c.tolist() if c.dtype == object else c for n, c in columns.items()}
-            return library.table(made) if self.frame == "pyarrow" else library.DataFrame(made)
+            lists = {n: c.tolist() if c.dtype == object else c for n, c in columns.items()}
+            return library.table(lists) if self.frame == "pyarrow" else library.DataFrame(lists)
         import pandas as pd
 
         for i, (name, kind) in enumerate(zip(columns, kinds, strict=True)):
@@ -213,18 +213,18 @@ class Columns:
         if self.coded or (frame is None and not any(self.levels)):
             return np.where(missing, imputations, x)
         columns = _cells(X)[0]
-        filled = {}
+        completed = {}
         for i in np.flatnonzero(missing.any(axis=0)).tolist():
             kind = _type_of(columns[i]) or (self.types[i] if self.types else "")
-            made = iter(self._decoded(i, imputations[missing[:, i], i], kind).tolist())
-            known = zip(_listed(columns[i]), missing[:, i], strict=True)
-            filled[i] = [next(made) if gone else cell for cell, gone in known]
+            values = iter(self._decoded(i, imputations[missing[:, i], i], kind).tolist())
+            pairs = zip(_listed(columns[i]), missing[:, i], strict=True)
+            completed[i] = [next(values) if empty else cell for cell, empty in pairs]
         if frame is None:
             return np.array(
-                [filled.get(i) or _listed(column) for i, column in enumerate(columns)], object
+                [completed.get(i) or _listed(column) for i, column in enumerate(columns)], object
             ).T
         out = X.copy() if frame == "pandas" else X
-        for i, cells in filled.items():
+        for i, cells in completed.items():
             if frame == "pandas":
                 column = _like_pandas(columns[i], cells)
                 whole = self.types[i] == "int" and column.dtype == float  # a float to hold NaN
@@ -239,8 +239,8 @@ class Columns:
         return out
 
     def rounded(self, x: np.ndarray) -> np.ndarray:
-        """Rows that a model made, (n, d): numbers of columns that held whole ones alone are whole,
-        and within their range.
+        """Rows from a model, (n, d), with whole numbers within the range of their column where it
+        held whole ones alone.
         """
         x = np.array(x)
         for i, bounds in enumerate(self.ranges):
