@@ -21,7 +21,6 @@ from kernelpool import EMLogClassifier, EMLogRegressor, SharedKernelClassifier
 from kernelpool.datasets import make_ripley
 from kernelpool.em_log.network import EMLog
 from kernelpool.errors import KernelpoolError, UnfinishedWarning
-from papers.data import load_ripley, missing_reason
 from papers.rbf_starts import trained_mixture
 
 
@@ -113,34 +112,6 @@ def test_the_papers_rule_from_a_given_start(rows, link, readout):
     found[:-1] /= np.exp(network.activation_log_scale_)
     np.testing.assert_allclose(found, beta, rtol=1e-4)
     assert network.n_iter_ == 3
-
-
-def ripley():
-    reason = missing_reason("ripley_train") or missing_reason("ripley_test")
-    if reason:
-        pytest.skip(reason)
-    return *load_ripley(return_X_y=True), *load_ripley(subset="test", return_X_y=True)
-
-
-def errors_on_ripley(n_starts, **settings):
-    X, y, X_test, y_test = ripley()
-    networks = (
-        EMLogClassifier(6, init="random", random_state=s, **settings).fit(X, y)
-        for s in range(n_starts)
-    )
-    return [100 * (1 - network.score(X_test, y_test)) for network in networks]
-
-
-def test_the_default_holds_on_ripleys_data():
-    errors = errors_on_ripley(5)
-    assert np.mean(errors) <= 11
-    assert max(errors) <= 14
-
-
-def test_training_stops_before_em_hurts():
-    settings = {"training": "em_log", "activation": "density", "kernel_prior": None}
-    last = errors_on_ripley(3, patience=None, max_iter=100, **settings)
-    assert np.mean(errors_on_ripley(3, **settings)) < np.mean(last) - 1
 
 
 # -- combinations ----------------------------------------------------------------------------------
@@ -342,46 +313,48 @@ def test_one_and_several_outputs(rows):
 
 # -- bad input -------------------------------------------------------------------------------------
 
+MIXTURE = {
+    "means_": np.zeros((4, 2)),
+    "covariances_": np.ones((4, 2)),
+    "weights_": np.ones(4),
+    "covariance_type": "diag",
+}
+
+
+def given(**changes):
+    return EMLogClassifier(init=SimpleNamespace(**MIXTURE | changes))
+
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("model", "message"),
     [
-        ({"init": "k-means"}, "init must be 'kmeans', .* or a fitted mixture; got 'k-means' with"),
-        ({"n_kernels": 301}, "n_kernels=301 is more than the 300 rows of X"),
-        ({"ridge": "gcv"}, "ridge='gcv' is for readout='least_squares'; got readout='logistic'"),
+        (
+            EMLogClassifier(init="k-means"),
+            "init must be 'kmeans', .* or a fitted mixture; got 'k-means' with",
+        ),
+        (EMLogClassifier(n_kernels=301), "n_kernels=301 is more than the 300 rows of X"),
+        (EMLogClassifier(ridge="gcv"), "ridge='gcv' is for readout='least_squares'; got readout="),
+        (given(covariance_type="full"), "covariance_type='full' and covariances of shape"),
+        (given(weights_=-np.ones(4)), "expected positive numbers"),
+        (given(means_=np.zeros((4, 3))), r"kernels of shape \(4, 3\); X has 2 features"),
     ],
 )
-def test_bad_settings(rows, settings, message):
-    with pytest.raises(ValueError, match=message):
-        EMLogClassifier(**settings).fit(*rows)
+def test_bad_settings(rows, model, message):
+    with pytest.raises(KernelpoolError, match=message):
+        model.fit(*rows)
 
 
-def test_bad_mixtures(rows, mixture):
-    names = ("means_", "covariances_", "weights_", "covariance_type")
-    attributes = {name: getattr(mixture, name) for name in names}
-    for change, message in (
-        ({"covariance_type": "diag"}, "covariance_type='diag' and covariances of shape"),
-        ({"weights_": -mixture.weights_}, "expected positive numbers"),
-        ({"means_": np.zeros((4, 3))}, r"kernels of shape \(4, 3\); X has 2 features"),
-    ):
-        with pytest.raises(KernelpoolError, match=message):
-            EMLogClassifier(init=SimpleNamespace(**{**attributes, **change})).fit(*rows)
-
-
-def test_bad_targets(rows):
+def test_bad_rows_of_a_regressor(rows):
     X, y = rows
-    for target, message in (
-        (None, "y to be passed"),
-        (np.where(y, 1e200, -1e200), "too large to be squared"),
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(town="Oslo")
+    for data, message in (
+        ((X, None), "y to be passed"),
+        ((X, np.where(y, 1e200, -1e200)), "too large to be squared"),
+        ((frame, y), "takes numbers; column 'town' of X holds categor"),
+        ((np.where(X > 1, np.nan, X), y), "contains NaN"),
     ):
         with pytest.raises(ValueError, match=message):
-            EMLogRegressor().fit(X, target)
-
-
-def test_the_regressor_takes_numbers_alone(rows):
-    frame = pd.DataFrame(rows[0], columns=["a", "b"]).assign(town="Oslo")
-    with pytest.raises(KernelpoolError, match="takes numbers; column 'town' of X holds categor"):
-        EMLogRegressor().fit(frame, rows[1])
+            EMLogRegressor().fit(*data)
 
 
 def test_a_training_that_is_cut_short_warns(rows):
