@@ -179,8 +179,8 @@ def test_a_calibrated_classifier_from_stored_scores():
         for each in (scores, np.nan_to_num(scores, nan=-np.inf))
     ]
     np.testing.assert_array_equal(given[0].p_values(x), given[1].p_values(x))
-    unknown = np.full((1, 3), np.nan), given[1].calibration_probability_, np.ones(9, bool)
-    assert given[1]._weight_up_to(*unknown).tolist() == [[1, 1, 1]]
+    unknown = given[1]._fitted.p_values("probability", False, [np.full((1, 3), np.nan)])
+    np.testing.assert_allclose(unknown, 2 / 10)
 
 
 def test_ties_count_for_the_class():

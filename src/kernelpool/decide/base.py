@@ -1,10 +1,11 @@
 """Classifiers around a classifier: what it predicts for rows that it was not fitted to."""
 
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Bunch, column_or_1d, get_tags, indexable
 from sklearn.utils._metadata_requests import _routing_enabled
@@ -15,47 +16,54 @@ from sklearn.utils.validation import (
 )
 
 from ..arrays import is_source, safe_log, to_numpy
+from ..base.estimator import Estimator, fitted_record
 from ..data.door import check_in_memory
 from ..data.folds import cross_fit, folds_of
 from ..data.labels import distinct_labels, given_weights, with_two_classes
 from ..errors import KernelpoolError, warn
-from ..inspection.notebook import NotebookMixin
 from ..inspection.pipeline import innermost, is_fitted_estimator, log_density
 from ..pool.classifier import PooledClassifier
-from ..tables.columns import Columns
 
 
-class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """The base of classifiers that wrap another one, `estimator`, and hold rows out by `cv`."""
+class HeldOut(NamedTuple):
+    """Predictions for rows by classifiers that were not fitted to them."""
+
+    models: list[Any]
+    fold: np.ndarray
+    """The classifier that each row was held out from, (n,)."""
+    labels: np.ndarray
+    """(n,)."""
+    weight: np.ndarray
+    """(n,)."""
+    probability: np.ndarray
+    """P(C_k|x), (n, K)."""
+    density: np.ndarray
+    """By the method that was asked for, (n, K) or (n, 1); (n, 0) where the classifier has none."""
+
+
+class MetaClassifier(ClassifierMixin, MetaEstimatorMixin, Estimator):
+    """The base of classifiers that wrap another one, `estimator`, and hold rows out by `cv`.
+
+    `classes_` and what describes the columns are those of the fitted classifier.
+    """
 
     estimator: Any
     cv: Any
+    classes_: np.ndarray
 
     @property
     def _inner(self) -> Any:
         """The fitted classifier, or the first of several."""
         raise NotImplementedError
 
-    @property
-    def classes_(self) -> np.ndarray:
-        """Labels of the classes."""
-        return np.asarray(self._inner.classes_)
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features, where the classifier has it."""
-        return int(self._inner.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Names of the features, where the classifier has them."""
-        return np.asarray(self._inner.feature_names_in_)
-
-    @property
-    def columns_(self) -> Columns:
-        """Columns of the table, where the classifier has them."""
-        columns: Columns = self._inner.columns_
-        return columns
+    def _attributes(self) -> dict[str, Any]:
+        if not self.__sklearn_is_fitted__():
+            return {}
+        values = {f"{name}_": value for name, value in vars(fitted_record(self)).items()}
+        for name in ("classes_", "n_features_in_", "feature_names_in_", "columns_"):
+            with suppress(AttributeError):
+                values[name] = getattr(self._inner, name)
+        return values
 
     def _is_prefit(self) -> bool:
         """Whether the classifier is taken as it is."""
@@ -72,29 +80,27 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
 
     def _held_out(
         self, X: Any, y: Any, weight: np.ndarray, routed: Bunch, density: str | None
-    ) -> tuple[list[Any], np.ndarray, np.ndarray, np.ndarray]:
-        """Predictions for rows by classifiers that were not fitted to them.
-
-        Returns the classifiers; for each row the one that it was held out from, (n,), -1 for none;
-        P(C_k|x), (n, K); and what the method `density` returns, (n, K) or (n, 1); (n, 0) for None.
-        """
+    ) -> HeldOut:
+        """Held-out predictions for rows, with densities by the method `density` of the classifier."""
         if self._is_prefit():
-            values = _predictions(self.estimator, X, density)
             models = [self.estimator]
+            values = _predictions(self.estimator, X, density)
             fold = np.zeros(len(y), int)
         elif self._fits_once:
-            pool = clone(self.estimator).fit(X, y, **routed.fit)
-            models = [pool]
-            values = _predictions_of_pool(pool, density)
+            models = [clone(self.estimator).fit(X, y, **routed.fit)]
+            values = _predictions_of_pool(models[0], density)
             fold = np.where(np.isfinite(values).all(axis=1), 0, -1)
         else:
             models, fold, values = self._cross_fitted(X, y, weight, routed, density)
-        if not weight[fold >= 0].sum() > 0:
+        held = fold >= 0
+        if not weight[held].sum() > 0:
             raise KernelpoolError(
                 "sample_weight is zero for every held-out row; at least one must be positive."
             )
         n_classes = len(models[0].classes_)
-        return models, fold, values[:, :n_classes], values[:, n_classes:]
+        probability = values[held, :n_classes]
+        densities = values[held, n_classes:]
+        return HeldOut(models, fold[held], y[held], weight[held], probability, densities)
 
     def _cross_fitted(
         self, X: Any, y: np.ndarray, weight: np.ndarray, routed: Bunch, density: str | None
@@ -118,8 +124,9 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
         return models, fold, values
 
     def _distinct_labels(self, y: np.ndarray) -> np.ndarray:
-        """Those of rows that have one, for the classifier inside."""
-        return distinct_labels(y, getattr(innermost(self.estimator), "unlabeled", None))
+        """The labels of rows that have one, for the classifier inside."""
+        unlabeled = innermost(self.estimator).get_params(deep=False).get("unlabeled")
+        return distinct_labels(y, unlabeled)
 
     def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """Rows, labels and weights that can be held out."""
@@ -130,18 +137,17 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
         if is_source(X, y):
             check_in_memory(type(self).__name__, X, y)
         X, y = indexable(X, column_or_1d(y, warn=True))
-        classes = self._distinct_labels(y)
+        labels = self._distinct_labels(y)
         if not self._is_prefit():
-            with_two_classes(classes)
+            with_two_classes(labels)
         return X, y, given_weights(y, sample_weight).astype(np.float64)
 
     def _routed(self, sample_weight: Any, fit_params: dict[str, Any]) -> Bunch:
         """Which of the parameters of `fit` go to the classifier, and which to the splitter."""
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
-            return Bunch(
-                fit=routed.estimator.fit, split=routed.get("splitter", Bunch(split={})).split
-            )
+            split = routed.get("splitter", Bunch(split={})).split
+            return Bunch(fit=routed.estimator.fit, split=split)
         given = dict(fit_params)
         if sample_weight is not None:
             if has_fit_parameter(self.estimator, "sample_weight"):

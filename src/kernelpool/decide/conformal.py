@@ -25,6 +25,7 @@ than the error allows, probabilities alone would leave ambiguous rows with no cl
 empty set is to mean that a row is unlike all of the classes.
 """
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -38,6 +39,7 @@ from ..data.labels import class_codes
 from ..errors import KernelpoolError, warn
 from ..inspection.description import Description, describe
 from ..inspection.pipeline import innermost, log_density
+from ..records import saved
 from ..text import plural
 from .base import MetaClassifier
 
@@ -45,6 +47,45 @@ SCORES = ("auto", "probability", "density", "both")
 
 NOVELTY_SHARE = 0.1
 """Share of the error that is spent on the density where both scores are used."""
+
+
+@saved
+@dataclass(frozen=True, eq=False)
+class FittedConformal:
+    """The fitted state of a `ConformalClassifier`; see its attributes."""
+
+    estimators: list[Any]
+    calibration_codes: np.ndarray
+    calibration_probability: np.ndarray
+    calibration_density: np.ndarray
+    calibration_folds: np.ndarray
+    calibration_weights: np.ndarray
+
+    def counts(self, per_class: bool) -> np.ndarray:
+        """Weight of the calibration rows that a score is ranked among, for each class, (K,)."""
+        n_classes = len(self.estimators[0].classes_)
+        counts = np.bincount(self.calibration_codes, self.calibration_weights, n_classes)
+        return counts if per_class else np.full(n_classes, counts.sum())
+
+    def p_values(self, name: str, per_class: bool, scores: list[np.ndarray]) -> np.ndarray:
+        """p-values from one score, "probability" or "density", of the rows by each classifier,
+        (F, n, K); NaN is the lowest score.
+        """
+        calibration = lowest_if_nan(vars(self)[f"calibration_{name}"])
+        up_to = np.zeros(scores[0].shape)
+        for fold, score in enumerate(scores):
+            of_fold = self.calibration_folds == fold
+            for k, column in enumerate(lowest_if_nan(score).T):
+                at = np.flatnonzero(of_fold & ((self.calibration_codes == k) | (not per_class)))
+                at = at[np.argsort(calibration[at])]
+                weight = np.concatenate([[0.0], np.cumsum(self.calibration_weights[at])])
+                up_to[:, k] += weight[np.searchsorted(calibration[at], column, side="right")]
+        return (up_to + 1) / (self.counts(per_class) + 1)
+
+
+def lowest_if_nan(score: np.ndarray) -> np.ndarray:
+    """Scores, with minus infinity for NaN."""
+    return np.where(np.isnan(score), -np.inf, score)
 
 
 class ConformalClassifier(MetaClassifier):
@@ -59,10 +100,9 @@ class ConformalClassifier(MetaClassifier):
     Parameters
     ----------
     estimator : classifier
-        With `predict_proba`, and for scores of density `log_density`. Where `cv` is None, one that
-        is fitted is not fitted again, and the rows of `fit` calibrate it: they must be others than
-        it was fitted to. One that is not fitted is fitted to the same rows, in folds: pass
-        ``clone(estimator)`` for that.
+        With `predict_proba`, and for scores of density `log_density`. One that is fitted is taken
+        as it is where `cv` is None, and the rows of `fit` calibrate it: they must be others than it
+        was fitted to; pass ``clone(estimator)`` to fit it to the same rows, in folds.
     error : float, default=0.1
         How often the true class may be missing. `predict_set` takes others.
     per_class : bool, default=False
@@ -74,9 +114,8 @@ class ConformalClassifier(MetaClassifier):
         density, so that rows unlike all of the classes get the empty set; by "probability" alone
         ambiguous rows may get it too. "auto" is "both" where the classifier has densities.
     cv : int, cross-validation generator, iterable or None, default=None
-        Which rows calibrate, each by a classifier that was fitted without it: None or an int for so
-        many stratified folds (5), in which equal rows stay together; or a splitter that holds each
-        row out at most once. A `PooledClassifier` has folds of its own.
+        Which rows calibrate, each by a classifier that was fitted without it; as in
+        `RejectClassifier`.
 
     Attributes
     ----------
@@ -173,20 +212,20 @@ class ConformalClassifier(MetaClassifier):
             )
         routed = self._routed(sample_weight, fit_params)
         X, y, weight = self._check_rows(X, y, sample_weight)
-        models, fold, proba, density = self._held_out(
-            X, y, weight, routed, "log_density" if has_density else None
-        )
-        classes = np.asarray(models[0].classes_)
-        rows = np.flatnonzero(fold >= 0)
-        codes = class_codes(y[rows], classes, None)
-        self._calibrate(
-            models,
+        density = "log_density" if has_density else None
+        held_out = self._held_out(X, y, weight, routed, density)
+        codes = class_codes(held_out.labels, np.asarray(held_out.models[0].classes_), None)
+        of_class = np.arange(len(codes)), codes
+        unknown = np.full(len(codes), np.nan)
+        self._fitted = FittedConformal(
+            held_out.models,
             codes,
-            proba[rows, codes],
-            density[rows, codes] if density.shape[1] else None,
-            fold[rows],
-            weight[rows],
+            held_out.probability[of_class],
+            held_out.density[of_class] if held_out.density.size else unknown,
+            held_out.fold,
+            held_out.weight,
         )
+        self._warn_if_too_few()
         return self
 
     @classmethod
@@ -217,49 +256,31 @@ class ConformalClassifier(MetaClassifier):
             Fitted.
         """
         model = cls(estimator, **params)
-        model._calibrate(
-            [estimator], codes, probability, density, np.zeros(len(codes), int), np.ones(len(codes))
-        )
+        n = len(codes)
+        density = np.full(n, np.nan) if density is None else density
+        folds = np.zeros(n, int)
+        model._fitted = FittedConformal([estimator], codes, probability, density, folds, np.ones(n))
+        model._warn_if_too_few()
         return model
 
-    def _calibrate(
-        self,
-        models: list[Any],
-        codes: np.ndarray,
-        probability: np.ndarray,
-        density: np.ndarray | None,
-        folds: np.ndarray,
-        weights: np.ndarray,
-    ) -> None:
-        self.estimators_ = models
-        self.calibration_weights_ = weights
-        self.calibration_codes_ = codes
-        self.calibration_folds_ = folds
-        self.calibration_probability_ = probability
-        self.calibration_density_ = np.full(len(codes), np.nan) if density is None else density
-        self._warn_if_too_few()
-
     def _warn_if_too_few(self) -> None:
-        counts = np.bincount(
-            self.calibration_codes_, self.calibration_weights_, minlength=len(self.classes_)
-        )
-        fewest = counts.min() if self.per_class else counts.sum()
+        counts = self._fitted.counts(self.per_class)
+        fewest = counts.min()
         if (fewest + 1) * self.error < 1:
-            which = (
-                f"class {self.classes_.tolist()[int(counts.argmin())]!r} has"
-                if self.per_class
-                else "there are"
-            )
+            rows = "there are"
+            sets = "every class is"
+            if self.per_class:
+                rows = f"class {self.classes_.tolist()[int(counts.argmin())]!r} has"
+                sets = "it is"
             warn(
                 f"error={self.error} needs {int(np.ceil(1 / self.error)) - 1} calibration rows; "
-                f"{which} {fewest:.0f}, so that {'it is' if self.per_class else 'every class is'} "
-                "in every set. Raise error, or pass more rows.",
+                f"{rows} {fewest:.0f}, so that {sets} in every set. Raise error, or pass more rows.",
                 UserWarning,
             )
 
     @property
     def _inner(self) -> Any:
-        return self.estimators_[0]
+        return self._fitted.estimators[0]
 
     # -- sets --------------------------------------------------------------------------------------
 
@@ -277,48 +298,25 @@ class ConformalClassifier(MetaClassifier):
             A class is in the set where it exceeds the error.
         """
         check_is_fitted(self)
-        weights = self._score_weights()
-        p_values = {name: self._ranked(X, name) / share for name, share in weights.items()}
+        scores = {"probability": _probability, "density": log_density}
+        p_values = {}
+        for name, share in self._error_shares().items():
+            of_models = [scores[name](model, X) for model in self.estimators_]
+            p_values[name] = self._fitted.p_values(name, self.per_class, of_models) / share
         if len(p_values) > 1:
             likely = np.argmax(self.predict_proba(X), axis=1)
             p_values["probability"][np.arange(len(likely)), likely] = 1.0
         return np.minimum(np.minimum.reduce(list(p_values.values())), 1.0)
 
-    def _score_weights(self) -> dict[str, float]:
+    def _error_shares(self) -> dict[str, float]:
         """The scores in use and the share of the error that each may spend."""
         kind = self.conformity
         if kind == "auto":
-            kind = "both" if np.isfinite(self.calibration_density_).any() else "probability"
+            has_density = np.isfinite(self._fitted.calibration_density).any()
+            kind = "both" if has_density else "probability"
         if kind == "both":
             return {"probability": 1 - NOVELTY_SHARE, "density": NOVELTY_SHARE}
         return {kind: 1.0}
-
-    def _ranked(self, X: Any, name: str) -> np.ndarray:
-        """p-values from one score, (n, K)."""
-        by_probability = name == "probability"
-        calibration = self.calibration_probability_ if by_probability else self.calibration_density_
-        calibration = np.where(np.isnan(calibration), -np.inf, calibration)
-        below: Any = 0.0
-        for f, model in enumerate(self.estimators_):
-            score = to_numpy(model.predict_proba(X)) if by_probability else log_density(model, X)
-            below = below + self._weight_up_to(score, calibration, self.calibration_folds_ == f)
-        highest = np.full((1, len(self.classes_)), np.inf)
-        total = self._weight_up_to(highest, calibration, np.ones(len(calibration), bool))
-        return np.asarray((below + 1) / (total + 1))
-
-    def _weight_up_to(
-        self, score: np.ndarray, calibration: np.ndarray, chosen: np.ndarray
-    ) -> np.ndarray:
-        """Weight of the chosen calibration rows whose score is at most each of `score`, (n, K)."""
-        out = np.empty(score.shape)
-        for k, column in enumerate(np.where(np.isnan(score), -np.inf, score).T):
-            counted = chosen & ((self.calibration_codes_ == k) | (not self.per_class))
-            level = calibration[counted]
-            weight = self.calibration_weights_[counted]
-            order = np.argsort(level, kind="stable")
-            up_to = np.concatenate([[0.0], np.cumsum(weight[order])])
-            out[:, k] = up_to[np.searchsorted(level[order], column, side="right")]
-        return out
 
     def predict_set(self, X: Any, error: float | None = None) -> np.ndarray:
         """The set of classes of each row.
@@ -356,7 +354,7 @@ class ConformalClassifier(MetaClassifier):
             In the order of `classes_`.
         """
         check_is_fitted(self)
-        return np.mean([to_numpy(model.predict_proba(X)) for model in self.estimators_], axis=0)
+        return np.mean([_probability(model, X) for model in self.estimators_], axis=0)
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable class of each row.
@@ -391,3 +389,8 @@ class ConformalClassifier(MetaClassifier):
             f"{100 * self.error:g} %, {within}, by {plural(len(self.calibration_codes_), 'row')}.",
             inside.kernels,
         )
+
+
+def _probability(model: Any, X: Any) -> np.ndarray:
+    """P(C_k|x), (n, K)."""
+    return to_numpy(model.predict_proba(X))

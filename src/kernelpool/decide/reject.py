@@ -22,20 +22,20 @@ little where there were no rows to learn them from.
 """
 
 import warnings
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
 from ..data.door import is_in_memory
-from ..data.labels import given_weights
+from ..data.labels import given_weights, label_column
 from ..errors import KernelpoolError, warn, without_column_warnings
 from ..inspection.description import Description, describe, refusals
 from ..inspection.metrics import (
@@ -46,19 +46,49 @@ from ..inspection.metrics import (
     coverage_curve,
 )
 from ..inspection.pipeline import innermost
-from .base import MetaClassifier
+from ..records import saved
+from .base import HeldOut, MetaClassifier
 
-DEFAULT_AMBIGUITY, DEFAULT_NOVELTY = 0.2, 0.01
-"""The values of "auto"."""
+DEFAULT_AMBIGUITY = 0.2
+"""What `ambiguity="auto"` is."""
+
+DEFAULT_NOVELTY = 0.01
+"""What `novelty="auto"` is."""
 
 NOTHING_BELOW = float(np.finfo(np.float64).min)
 """A threshold of log-density under which only rows of no density fall."""
 
-REFUSE_ALL, REFUSE_NONE = -1.0, 1.0
-"""Thresholds of ambiguity beyond what a row may have, in [0, 1]."""
+REFUSE_ALL = -1.0
+"""A threshold below any ambiguity."""
+
+REFUSE_NONE = 1.0
+"""A threshold that no ambiguity exceeds."""
 
 N_DRAWN = 10_000
 """Rows drawn from a fitted model, by which novelty is set where no rows are passed."""
+
+
+@saved
+@dataclass(frozen=True, eq=False)
+class FittedReject:
+    """The fitted state of a `RejectClassifier`; see its attributes."""
+
+    estimator: Any
+    ambiguity_threshold: float | None
+    novelty_threshold: float | None
+    ambiguous_label: Any
+    novel_label: Any
+
+    def decide(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The codes of the decisions, (n,) int8, and the ambiguity of the rows, (n,)."""
+        ambiguity = ambiguity_of(to_numpy(self.estimator.predict_proba(X)))
+        decision = np.full(len(ambiguity), Decision.ACCEPTED, dtype=np.int8)
+        if self.ambiguity_threshold is not None:
+            decision[~(ambiguity <= self.ambiguity_threshold)] = Decision.AMBIGUOUS
+        if self.novelty_threshold is not None:
+            score = to_numpy(self.estimator.score_samples(X))
+            decision[_is_novel(score, self.novelty_threshold)] = Decision.NOVEL
+        return decision, ambiguity
 
 
 def _delegated(method: str, what: str) -> Any:
@@ -251,54 +281,43 @@ class RejectClassifier(MetaClassifier):
         self : RejectClassifier
             The fitted estimator.
         """
-        ambiguity, novelty = self._check_parameters()
+        ambiguity, novelty = self._rules()
         routed = self._routed(sample_weight, fit_params)
-        by_rows = ambiguity is not None and self.ambiguity_rule != "threshold"
-        by_score = novelty is not None and self.novelty_rule == "rate"
-        estimator = self.estimator if self._is_prefit() else None
-        if X is None and estimator is not None:
-            if by_rows:
+        needs_labels = ambiguity is not None and self.ambiguity_rule != "threshold"
+        needs_rows = needs_labels or (novelty is not None and self.novelty_rule == "rate")
+        is_prefit = self._is_prefit()
+        held_out = None
+        if X is None and is_prefit:
+            if needs_labels:
                 raise KernelpoolError(
                     f"ambiguity_rule={self.ambiguity_rule!r} needs rows with labels: pass them to "
                     f"fit."
                 )
-            if by_score:
-                score = _scores_of_drawn_rows(estimator)
+            if needs_rows:
+                score = _drawn_scores(self.estimator)
                 novelty = novelty_threshold(novelty, score, np.ones(len(score)))
-        elif by_rows or by_score or (estimator is None and is_in_memory(X, y)):
+        elif needs_rows or (not is_prefit and is_in_memory(X, y)):
             X, y, weight = self._check_rows(X, y, sample_weight)
-        if X is not None and (by_rows or by_score):
-            density = None if novelty is None else "score_samples"
-            models, fold, proba, scores = self._held_out(X, y, weight, routed, density)
-            estimator = models[0] if self._fits_once else None
-            held = fold >= 0
-            classes = models[0].classes_
-            y_held = y[held]
-            weight = weight[held]
-            proba = proba[held]
-            score = scores[held, 0] if scores.shape[1] else np.full(len(y_held), np.inf)
-            if by_score:
-                has_density = scores.shape[1] > 0  # a pool may have come out without
-                novelty = novelty_threshold(novelty, score, weight) if has_density else None
-            if by_rows:
-                counted = np.ones(len(y_held), bool)
-                if self.ambiguity_rule != "rate":
-                    # errors are counted among rows that have a class and are not novel
-                    counted = np.isin(y_held, classes) & ~_is_novel(score, novelty)
-                wrong = classes[proba.argmax(axis=1)] != y_held
-                held_out = ambiguity_of(proba[counted]), wrong[counted], weight[counted]
-                ambiguity = ambiguity_threshold(ambiguity, self.ambiguity_rule, *held_out)
-        if estimator is None:
-            with without_column_warnings(by_rows or by_score):  # as in the cross-fits
+            if needs_rows:
+                density = None if novelty is None else "score_samples"
+                held_out = self._held_out(X, y, weight, routed, density)
+        if held_out is not None:
+            ambiguity, novelty = self._thresholds(ambiguity, novelty, held_out)
+        if is_prefit:
+            estimator = self.estimator
+        elif held_out is not None and self._fits_once:
+            (estimator,) = held_out.models
+        else:
+            with without_column_warnings(held_out is not None):  # as in the cross-fits
                 estimator = clone(self.estimator).fit(X, y, **routed.fit)
         classes = np.asarray(estimator.classes_)
-        labels = (
+        self._fitted = FittedReject(
+            estimator,
+            ambiguity,
+            None if novelty is None else max(novelty, NOTHING_BELOW),
             _refusal_label("ambiguous_label", self.ambiguous_label, 2, "ambiguous", classes),
             _refusal_label("novel_label", self.novel_label, 1, "novel", classes),
         )
-        self.estimator_, (self.ambiguous_label_, self.novel_label_) = estimator, labels
-        self.novelty_threshold_ = None if novelty is None else max(novelty, NOTHING_BELOW)
-        self.ambiguity_threshold_ = ambiguity
         if novelty is None and self.novelty == self.ambiguity == "auto":
             warn(
                 f"{type(self.estimator).__name__} has no densities (score_samples), so that no row "
@@ -310,9 +329,33 @@ class RejectClassifier(MetaClassifier):
 
     @property
     def _inner(self) -> Any:
-        return self.estimator_
+        return self._fitted.estimator
 
-    def _check_parameters(self) -> tuple[Any, Any]:
+    def _thresholds(self, ambiguity: Any, novelty: Any, held_out: HeldOut) -> tuple[Any, Any]:
+        """The thresholds that the rules set on held-out rows."""
+        weight = held_out.weight
+        score = held_out.density[:, 0] if held_out.density.size else np.full(len(weight), np.inf)
+        if novelty is not None and self.novelty_rule == "rate":
+            # a pool may have come out without densities
+            has_density = held_out.density.size > 0
+            novelty = novelty_threshold(novelty, score, weight) if has_density else None
+        if ambiguity is not None and self.ambiguity_rule != "threshold":
+            classes = held_out.models[0].classes_
+            counted = np.ones(len(weight), bool)
+            if self.ambiguity_rule != "rate":
+                # errors are counted among rows that have a class and are not novel
+                counted = np.isin(held_out.labels, classes) & ~_is_novel(score, novelty)
+            wrong = classes[held_out.probability.argmax(axis=1)] != held_out.labels
+            ambiguity = ambiguity_threshold(
+                ambiguity,
+                self.ambiguity_rule,
+                ambiguity_of(held_out.probability[counted]),
+                wrong[counted],
+                weight[counted],
+            )
+        return ambiguity, novelty
+
+    def _rules(self) -> tuple[Any, Any]:
         """`ambiguity` and `novelty` as numbers, or None."""
         automatic = isinstance(self.ambiguity, str) and isinstance(self.novelty, str)
         has_density = hasattr(self.estimator, "score_samples")
@@ -356,14 +399,7 @@ class RejectClassifier(MetaClassifier):
             ambiguous, 2 for a novel one.
         """
         check_is_fitted(self)
-        ambiguity = ambiguity_of(to_numpy(self.estimator_.predict_proba(X)))
-        decision = np.full(len(ambiguity), Decision.ACCEPTED, dtype=np.int8)
-        if self.ambiguity_threshold_ is not None:
-            decision[~(ambiguity <= self.ambiguity_threshold_)] = Decision.AMBIGUOUS
-        if self.novelty_threshold_ is not None:
-            score = to_numpy(self.estimator_.score_samples(X))
-            decision[_is_novel(score, self.novelty_threshold_)] = Decision.NOVEL
-        return decision
+        return self._fitted.decide(X)[0]
 
     def accepted(self, X: Any) -> np.ndarray:
         """Whether each row gets the label of a class.
@@ -396,16 +432,15 @@ class RejectClassifier(MetaClassifier):
             numbers, short strings).
         """
         decision = self.decide(X)
-        label = np.array(to_numpy(self.estimator_.predict(X)))
-        if self.ambiguity_threshold_ is None and self.novelty_threshold_ is None:
+        fitted = self._fitted
+        label = np.array(to_numpy(fitted.estimator.predict(X)))
+        if fitted.ambiguity_threshold is None and fitted.novelty_threshold is None:
             return label
-        refusals = [self.ambiguous_label_, self.novel_label_]
+        refusals = [fitted.ambiguous_label, fitted.novel_label]
         if label.dtype != object:
-            label = label.astype(
-                np.result_type(label.dtype, *(np.min_scalar_type(refusal) for refusal in refusals))
-            )
-        label[decision == Decision.AMBIGUOUS] = self.ambiguous_label_
-        label[decision == Decision.NOVEL] = self.novel_label_
+            label = label.astype(np.result_type(label.dtype, *map(np.min_scalar_type, refusals)))
+        label[decision == Decision.AMBIGUOUS] = fitted.ambiguous_label
+        label[decision == Decision.NOVEL] = fitted.novel_label
         return label
 
     # -- evaluation --------------------------------------------------------------------------------
@@ -429,7 +464,8 @@ class RejectClassifier(MetaClassifier):
         accuracy : float
             In [0, 1]; 0 with a warning where no row is accepted.
         """
-        _, wrong, weight, _, accepted = self._evaluated(X, y, sample_weight)
+        _, wrong, weight, decision = self._evaluated(X, y, sample_weight)
+        accepted = decision == Decision.ACCEPTED
         total = weight[accepted].sum()
         if not total > 0:
             warn(
@@ -460,8 +496,9 @@ class RejectClassifier(MetaClassifier):
         cost : float
             A mean over all rows.
         """
-        _, wrong, weight, _, accepted = self._evaluated(X, y, sample_weight)
-        return float(weight @ np.where(accepted, wrong, refusal) / weight.sum())
+        _, wrong, weight, decision = self._evaluated(X, y, sample_weight)
+        cost = np.where(decision == Decision.ACCEPTED, wrong, refusal)
+        return float(weight @ cost / weight.sum())
 
     def coverage_curve(self, X: Any, y: Any, sample_weight: Any = None) -> CoverageCurve:
         """Error of accepted rows against the share that is accepted, for every threshold of
@@ -484,21 +521,16 @@ class RejectClassifier(MetaClassifier):
             A named tuple of `coverage`, `error` and `thresholds`, all rising with the threshold but
             for the error.
         """
-        ambiguity, wrong, weight, novel, _ = self._evaluated(X, y, sample_weight)
-        return coverage_curve(ambiguity, wrong, weight, novel)
+        ambiguity, wrong, weight, decision = self._evaluated(X, y, sample_weight)
+        return coverage_curve(ambiguity, wrong, weight, decision == Decision.NOVEL)
 
     def _evaluated(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, ...]:
-        """Ambiguity of each row, whether its label is wrong, its weight, whether it is novel, and
-        whether accepted.
-        """
-        decision = self.decide(X)
-        y = column_or_1d(to_numpy(y) if hasattr(y, "__dlpack__") else y)
-        ambiguity = ambiguity_of(to_numpy(self.estimator_.predict_proba(X)))
+        """Ambiguity of each row, whether its label is wrong, its weight, and the decision."""
+        check_is_fitted(self)
+        decision, ambiguity = self._fitted.decide(X)
+        y = label_column(y, len(decision))
         wrong = to_numpy(self.estimator_.predict(X)) != y
-        weight = given_weights(y, sample_weight)
-        novel = decision == Decision.NOVEL
-        accepted = decision == Decision.ACCEPTED
-        return ambiguity, wrong, weight, novel, accepted
+        return ambiguity, wrong, given_weights(y, sample_weight), decision
 
     # -- predictions of the wrapped classifier -----------------------------------------------------
 
@@ -513,7 +545,7 @@ class RejectClassifier(MetaClassifier):
         return Description(f"{inside.sentence} {refusals(self)}", inside.kernels)
 
 
-def _scores_of_drawn_rows(estimator: Any) -> np.ndarray:
+def _drawn_scores(estimator: Any) -> np.ndarray:
     """Log-densities of rows that are drawn from a fitted model, (n,)."""
     inner = innermost(estimator)
     if not hasattr(inner, "sample"):
@@ -526,24 +558,23 @@ def _scores_of_drawn_rows(estimator: Any) -> np.ndarray:
     return np.asarray(to_numpy(score), np.float64)
 
 
-def _refusal_label(name: str, given: Any, below: int, word: str, classes: np.ndarray) -> Any:
-    """The label that is given; or, where classes are numbers, so far `below` all of them, else
-    `word`.
+def _refusal_label(name: str, label: Any, below: int, word: str, classes: np.ndarray) -> Any:
+    """The `label` of the parameter `name`; without one, where classes are numbers, so far `below`
+    all of them, else `word`.
     """
-    numbers = classes.dtype.kind in "biuf"
+    are_numbers = classes.dtype.kind in "biuf"
     taken = classes.tolist()
-    if given is not None and isinstance(given, str) == numbers:
-        wanted = "a number" if numbers else "a string"
-        raise KernelpoolError(f"{name} must be {wanted}, as the classes are; got {given!r}.")
-    if given is not None and given in taken:
-        raise KernelpoolError(f"{name} must not be one of the classes {taken}; got {given!r}.")
-    if given is not None:
-        return given
-    kind = float if classes.dtype.kind == "f" else int
-    found = kind(np.floor(min(float(classes.min()), 0.0))) - below if numbers else word
-    if found in taken:
-        raise KernelpoolError(f"A class is called {found!r}: name another {name}.")
-    return found
+    if label is None:
+        kind = float if classes.dtype.kind == "f" else int
+        label = kind(np.floor(min(float(classes.min()), 0.0))) - below if are_numbers else word
+    elif isinstance(label, str) == are_numbers:
+        expected = "a number" if are_numbers else "a string"
+        raise KernelpoolError(f"{name} must be {expected}, as the classes are; got {label!r}.")
+    if label in taken:
+        raise KernelpoolError(
+            f"{name} must not be one of the classes {taken}; got {label!r}. Pass another."
+        )
+    return label
 
 
 # -- thresholds ------------------------------------------------------------------------------------

@@ -84,6 +84,8 @@ class Writer:
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
+        self.parameters: dict[int, str] = {}
+        """Names of the estimators that are parameters of the one that is being written."""
 
     def value(self, value: Any, where: str) -> Any:
         """`value` as JSON; `where` names it in messages, and its arrays in the file."""
@@ -100,7 +102,8 @@ class Writer:
             pairs = enumerate(value.items())
             return {"dict": [[k, self.value(v, f"{where}/{i}")] for i, (k, v) in pairs]}
         if isinstance(value, BaseEstimator):
-            return self.model(value, where)
+            same = self.parameters.get(id(value))
+            return self.model(value, where) if same is None else {"same": same}
         if SAVED.get(type(value).__name__) is type(value):
             names = [f.name for f in fields(value) if f.init and f.metadata.get("saved", True)]
             stored = {name: getattr(value, name) for name in names}
@@ -131,22 +134,25 @@ class Writer:
                 f"types you trust when you load) or joblib (loading runs whatever code the file "
                 f"holds); kernelpool checks neither."
             )
-        parameters = estimator.get_params(deep=False)
-        if "memory" in parameters:  # a folder of this machine
-            parameters["memory"] = None
-        state = {n: value for n, value in vars(estimator).items() if n not in parameters}
+        values = estimator.get_params(deep=False)
+        if "memory" in values:  # a folder of this machine
+            values["memory"] = None
+        state = {n: value for n, value in vars(estimator).items() if n not in values}
         for name in NOT_SAVABLE:
             if state.pop(name, None):
                 raise ModelFileError(
                     f"A {cls.__name__} cannot be saved with {NOT_SAVABLE[name]}, or use pickle."
                 )
-        same = {id(p): name for name, p in parameters.items() if isinstance(p, BaseEstimator)}
-        written = self._named({n: v for n, v in state.items() if id(v) not in same}, where)
-        written |= {n: {"same": same[id(v)]} for n, v in state.items() if id(v) in same}
+        outer = self.parameters
+        self.parameters = {}
+        parameters = self._named(values, where)
+        self.parameters = {id(p): n for n, p in values.items() if isinstance(p, BaseEstimator)}
+        fitted = self._named(state, where)
+        self.parameters = outer
         return {
             "model": cls.__name__,
-            "parameters": self._named(parameters, where),
-            "fitted": written if written or cls in (FrozenEstimator, Pipeline) else None,
+            "parameters": parameters,
+            "fitted": fitted if fitted or cls in (FrozenEstimator, Pipeline) else None,
         }
 
     def _array(self, array: np.ndarray, where: str) -> Any:
@@ -184,6 +190,8 @@ class Reader:
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
         self.arrays = dict(arrays)
         self.depth = 0
+        self.parameters: dict[str, Any] = {}
+        """Of the estimator that is being read."""
 
     def value(self, node: Any) -> Any:
         """The value that `node` stands for."""
@@ -204,6 +212,8 @@ class Reader:
                 return self._random_state(self.value(state))
             case {"record": str(name), "fields": dict(parts)} if name in SAVED:
                 return SAVED[name](**self._named(parts))
+            case {"same": str(name)}:
+                return self.parameters[name]
             case {"model": str(_)}:
                 return self.model(node)
             case dict():
@@ -250,6 +260,8 @@ class Reader:
                 f"{MAX_NESTED_MODELS} inside each other."
             )
         cls: Any = ESTIMATORS[name]
+        outer = self.parameters
+        self.parameters = {}
         parameters = self._named(node["parameters"])
         unknown = sorted(set(parameters) - set(inspect.signature(cls).parameters))
         if unknown:
@@ -262,12 +274,13 @@ class Reader:
         model = cls(**parameters)
         if cls in OURS:
             model._validate_params()
+        self.parameters = parameters
         for attribute, part in (node["fitted"] or {}).items():
             settable = attribute.isidentifier() and "_" in (attribute[0], attribute[-1])
             if not settable or attribute in NOT_SAVABLE or attribute in dir(cls):
                 raise ModelFileError(f"{name} cannot have an attribute {short(attribute)}.")
-            same = isinstance(part, dict) and set(part) == {"same"}
-            setattr(model, attribute, parameters[part["same"]] if same else self.value(part))
+            setattr(model, attribute, self.value(part))
+        self.parameters = outer
         self.depth -= 1
         return model
 
