@@ -342,6 +342,8 @@ class Loss:
     """-log P(C_y|x), (n,)."""
     tempered: np.ndarray
     """The same at the temperature that suits the network best, (n,)."""
+    wrong: np.ndarray
+    """Whether the row is misclassified, (n,)."""
     beta: float
     weight: np.ndarray
     """(n,)."""
@@ -375,7 +377,7 @@ def held_out_loss(log_joint: np.ndarray, code: np.ndarray, weight: np.ndarray) -
         options={"xatol": 0.01},
     )
     beta = float(np.exp(found.x))
-    return Loss(loss_at(1.0), loss_at(beta), beta, weight)
+    return Loss(loss_at(1.0), loss_at(beta), log_joint.argmax(axis=1) != code, beta, weight)
 
 
 def choose(losses: list[Loss], sizes: Sequence[tuple[float, ...]]) -> int:
