@@ -89,17 +89,13 @@ def fit_rbf(
     location = np.append(data.scale.mean[:n_numbers], np.zeros(d - n_numbers))
     scale = np.ones(d)
     scale[:n_numbers] = feature_scale(data.scale.variance[:n_numbers], settings.standardize)
+    z = (x - location) / scale
     matrix = np.eye(d)
     if settings.metric is not None:
-        z = (x - location) / scale
         matrix = learned_metric(z, codes, weight, np.random.default_rng(settings.seed))
         _, variance = mean_and_variance(z @ matrix.T, weight)
         matrix = matrix / feature_scale(variance, standardize=False)[:, None]
-
-    def mapped(x: np.ndarray) -> np.ndarray:
-        return np.asarray((x - location) / scale @ matrix.T)
-
-    train = mapped(x), codes, weight
+    train = z @ matrix.T, codes, weight
     search = _Search(settings, n_classes, float(weight.mean()), on_setting)
     log_proba = None
     # the products are small: a second thread of BLAS costs more than it gains
@@ -107,13 +103,15 @@ def fit_rbf(
         layer = hidden_layer(train, settings)
         variances = search.variances(layer)
         if validation is None:
-            losses = search.losses_by_folds(train)
+            # folds of unmapped rows: a metric is known to a few digits only
+            losses = search.losses_by_folds(train, row_keys(z, weight, settings.seed))
             best = min(losses, key=losses.__getitem__)
             readouts = search.readouts(layer, train, variances[best[0]])
             readout = next(readout for ridge, readout in readouts if ridge == best[1])
         else:
-            held_out = mapped(validation[0]), *validation[1:]
-            selection = Selection(*held_out[1:], row_keys(held_out[0], held_out[2], settings.seed))
+            z_out = (validation[0] - location) / scale
+            held_out = z_out @ matrix.T, *validation[1:]
+            selection = Selection(*held_out[1:], row_keys(z_out, held_out[2], settings.seed))
             losses, readout = search.losses_on(held_out, layer, train, selection)
             best = min(losses, key=losses.__getitem__)
             log_proba = selection.log_proba
@@ -266,10 +264,9 @@ class _Search:
                 break
         return losses, best
 
-    def losses_by_folds(self, train: Labeled) -> Losses:
+    def losses_by_folds(self, train: Labeled, key: np.ndarray) -> Losses:
         """Mean losses over the folds of the settings that all of them tried."""
-        x, codes, weight = train
-        fold = stratified_folds(codes, SEARCH_FOLDS, key=row_keys(x, weight, self.settings.seed))
+        fold = stratified_folds(train[1], SEARCH_FOLDS, key=key)
 
         def search(train: Labeled, held_out: Labeled) -> tuple[Losses, np.ndarray]:
             selection = Selection(*held_out[1:])
