@@ -35,6 +35,12 @@ def unsaved() -> Any:
     return field(default=None, metadata={"saved": False})
 
 
+def stored(record: Any) -> dict[str, Any]:
+    """The fields of a record that model files hold."""
+    names = [f.name for f in fields(record) if f.init and f.metadata.get("saved", True)]
+    return {name: getattr(record, name) for name in names}
+
+
 def attributes(record: Any) -> dict[str, Any]:
     """The fields of a record and of the records nested in it, without internal ones and those that
     are None.

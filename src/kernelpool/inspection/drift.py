@@ -62,8 +62,11 @@ FEWEST = 5
 DENSITY = "log-density"
 """What the density of the model is called among the features."""
 
-MOST_CATEGORIES, N_GROUPS = 50, 256
-"""Categories of a column that are counted one by one, and the groups of more or rarer ones."""
+MOST_CATEGORIES = 50
+"""Categories of a column that are counted one by one."""
+
+N_GROUPS = 256
+"""Groups of more categories, or of rarer ones."""
 
 
 @dataclass(frozen=True)

@@ -309,11 +309,12 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
         features = [FeaturePart(*cell) for cell in zip(names, *rows, strict=True)]
         features = [features[i] for i in np.flatnonzero(~missing[n])]
         features.sort(key=lambda feature: -abs(feature.part))
-        a_or_b = [a, b]
         explanations.append(
             Explanation(
-                *classes[a_or_b],
-                *np.exp(whole[n, a_or_b]).tolist(),
+                classes[a],
+                classes[b],
+                float(np.exp(whole[n, a])),
+                float(np.exp(whole[n, b])),
                 float(whole[n, a] - whole[n, b]),
                 float(prior[n, a] - prior[n, b]),
                 tuple(features),

@@ -195,14 +195,11 @@ class FittedPipeline:
             x = np.full(mean.shape, np.nan)
             x[:, self.numbers] = mean[:, self.numbers]
             posterior = np.asarray(self.model.predict_proba(self.table(x)))
+        unit: Any = scale**2
+        variance = table.variance * unit
         covariance = None if table.covariance is None else table.covariance * np.outer(scale, scale)
-        return replace(
-            table,
-            mean=mean,
-            variance=table.variance * scale**2,
-            covariance=covariance,
-            class_posterior=posterior,
-        )
+        changed = {"mean": mean, "variance": variance, "covariance": covariance}
+        return replace(table, **changed, class_posterior=posterior)
 
     def category(self, j: int, i: int) -> tuple[int, float]:
         """The code of the most probable category of kernel j along feature i, and its
@@ -223,12 +220,7 @@ class FittedPipeline:
         """Of kernel j along some features."""
         if self.kernels.covariance is None:
             return np.diag(self.kernels.variance[j][at])
-        whole = (
-            self.kernels.covariance
-            if self.kernels.covariance.ndim == 2
-            else self.kernels.covariance[j]
-        )
-        return np.asarray(whole[np.ix_(at, at)])
+        return self.kernels.matrices()[j][np.ix_(at, at)]
 
 
 def innermost(estimator: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import safe_log
-from ..base.classifier import Estimator
+from ..base.estimator import Estimator
 from ..errors import KernelpoolError
 from .combine import LEAST_LOG_PROBA
 from .views import View

@@ -4,7 +4,7 @@ can be fitted again. What cannot be saved is refused.
 
 import json
 import warnings
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from kernelpool.app.files import read_header
 from kernelpool.app.files.codec import ESTIMATORS, Reader, Writer
 from kernelpool.app.files.container import parse_json
 from kernelpool.errors import ModelFileError
-from kernelpool.records import SAVED
+from kernelpool.records import SAVED, stored
 
 
 @pytest.fixture
@@ -42,8 +42,7 @@ def parts(value):
     if isinstance(value, BaseEstimator):
         return vars(value)
     if is_dataclass(value):
-        stored = [f.name for f in fields(value) if f.metadata.get("saved", True)]
-        return {name: getattr(value, name) for name in stored}
+        return stored(value)
     if isinstance(value, list | tuple):
         return dict(enumerate(value))
     return value if isinstance(value, dict) else None

@@ -24,7 +24,7 @@ a file. Fields that a record declares as `unsaved()` are left out.
 import inspect
 import math
 import warnings
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ from sklearn.utils.validation import check_is_fitted
 import kernelpool
 
 from ...errors import ModelFileError
-from ...records import SAVED
+from ...records import SAVED, stored
 from ...text import shorten
 from .container import NAMES, is_shape, short
 
@@ -53,10 +53,14 @@ NOT_SAVABLE = {
     "_skl_callbacks": "callbacks; remove them with set_callbacks()",
 }
 
-MAX_JOBS, MAX_TEXT, MAX_NESTED_MODELS = 256, 1 << 26, 6
-"""Threads that a file may ask for, characters of an array of text, and estimators inside each
-other.
-"""
+MAX_JOBS = 256
+"""Threads that a file may ask for."""
+
+MAX_TEXT = 1 << 26
+"""Characters of an array of text."""
+
+MAX_NESTED_MODELS = 6
+"""Estimators inside each other."""
 
 PROBES = 16
 """Rows near the data at most that a model is asked about when it has been read; as many far from
@@ -65,10 +69,11 @@ it.
 
 PLAIN = str | bool | int | float | None
 
-FAR, SINGLE = 1e6, 1e15
-"""How far away: in units of the data, and times the distance of the centers from zero; and rows
-below which are asked in single precision as well.
-"""
+FAR = 1e6
+"""How far away: in units of the data, and times the distance of the centers from zero."""
+
+SINGLE = 1e15
+"""Rows below this are asked in single precision as well."""
 
 
 def known_classes() -> str:
@@ -96,8 +101,8 @@ class Writer:
         if type(value) is float:
             return value if math.isfinite(value) else {"float": repr(value)}
         if isinstance(value, list | tuple):
-            parts = [self.value(part, f"{where}/{i}") for i, part in enumerate(value)]
-            return parts if isinstance(value, list) else {"tuple": parts}
+            items = [self.value(item, f"{where}/{i}") for i, item in enumerate(value)]
+            return items if isinstance(value, list) else {"tuple": items}
         if isinstance(value, dict) and all(isinstance(key, str | int) for key in value):
             pairs = enumerate(value.items())
             return {"dict": [[k, self.value(v, f"{where}/{i}")] for i, (k, v) in pairs]}
@@ -105,9 +110,7 @@ class Writer:
             same = self.parameters.get(id(value))
             return self.model(value, where) if same is None else {"same": same}
         if SAVED.get(type(value).__name__) is type(value):
-            names = [f.name for f in fields(value) if f.init and f.metadata.get("saved", True)]
-            stored = {name: getattr(value, name) for name in names}
-            return {"record": type(value).__name__, "fields": self._named(stored, where)}
+            return {"record": type(value).__name__, "fields": self._named(stored(value), where)}
         if isinstance(value, np.random.RandomState):
             return {"random_state": self.value(value.get_state(legacy=False), where)}
         if hasattr(value, "__array__") and not isinstance(value, type):
@@ -138,10 +141,10 @@ class Writer:
         if "memory" in values:  # a folder of this machine
             values["memory"] = None
         state = {n: value for n, value in vars(estimator).items() if n not in values}
-        for name in NOT_SAVABLE:
+        for name, reason in NOT_SAVABLE.items():
             if state.pop(name, None):
                 raise ModelFileError(
-                    f"A {cls.__name__} cannot be saved with {NOT_SAVABLE[name]}, or use pickle."
+                    f"A {cls.__name__} cannot be saved with {reason}, or use pickle."
                 )
         outer = self.parameters
         self.parameters = {}
@@ -244,16 +247,16 @@ class Reader:
         return array.reshape(shape)
 
     def _random_state(self, state: Any) -> np.random.RandomState:
-        made = np.random.RandomState(0)
         if not 0 <= state["state"]["pos"] <= 624:  # NumPy does not look
             raise ModelFileError("A random state must be a state of MT19937.")
-        made.set_state(state)
-        return made
+        random_state = np.random.RandomState(0)
+        random_state.set_state(state)
+        return random_state
 
     def model(self, node: Any) -> Any:
         """The estimator that `node` describes."""
         name = node["model"]
-        self.depth = self.depth + 1
+        self.depth += 1
         if name not in ESTIMATORS or self.depth > MAX_NESTED_MODELS:
             raise ModelFileError(
                 f"The file holds a {short(name)}; a model file may hold {known_classes()}, at most "
@@ -317,11 +320,11 @@ def read_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
                     f"does not use."
                 )
             check_is_fitted(model)
-            for key, found in overview(model).items():
-                if header[key] != found:
+            for key, value in overview(model).items():
+                if header[key] != value:
                     raise ModelFileError(
-                        f"The header says {key} is {short(header[key])}; the model says "
-                        f"{short(found)}."
+                        f"The header says {key} is {short(header[key])}; of the model it is "
+                        f"{short(value)}."
                     )
             _probe(model, arrays)
     except ModelFileError:
@@ -372,10 +375,10 @@ def _probe(model: Any, arrays: dict[str, np.ndarray]) -> None:
         x = replace(columns, frame=None).decode(
             np.concatenate([x, missing]) if takes_missing else x
         )
-    single = (
-        [x.astype(np.float32)] if x.dtype == np.float64 and np.nanmax(np.abs(x)) < SINGLE else []
-    )
-    for rows in [x, *single] if hasattr(model, "predict_proba") else []:
+    asked = [x] if hasattr(model, "predict_proba") else []
+    if asked and x.dtype == np.float64 and np.nanmax(np.abs(x)) < SINGLE:
+        asked.append(x.astype(np.float32))
+    for rows in asked:
         answer = np.asarray(model.predict_proba(rows))
         right = answer.shape == (len(x), len(model.classes_))
         if not right or not np.abs(answer.sum(axis=1) - 1).max() <= 1e-6:
