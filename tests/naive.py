@@ -26,6 +26,28 @@ def kernel_densities(x, mean, covariance, family):
     )
 
 
+def shaped(full, family, weight=None):
+    """Full matrices (..., d, d) as covariances of a family; a tied one is their weighted mean."""
+    if family == "tied":
+        return np.average(full, axis=tuple(range(full.ndim - 2)), weights=weight)
+    if family == "spherical":
+        return np.trace(full, axis1=-2, axis2=-1) / full.shape[-1]
+    return np.diagonal(full, axis1=-2, axis2=-1) if family == "diag" else full
+
+
+def responsibilities(x, y, mean, covariance, mixing, table, family, weight, prior):
+    """(29) of kernel and class in every row, (n, M, K), times its weight; a row with y = -1 is dealt
+    out by P(C_k) p(x|C_k).
+    """
+    density = kernel_densities(x, mean, covariance, family)
+    h = np.zeros((len(x), *mixing.shape))
+    for n in range(len(x)):
+        joint = table * mixing * density[n][:, None]
+        joint = joint * (np.arange(mixing.shape[1]) == y[n]) if y[n] >= 0 else joint * prior
+        h[n] = weight[n] * joint / joint.sum()
+    return h
+
+
 def sharing_weights(owner, sharing, n_classes):
     if np.ndim(sharing) == 2:  # a whole table
         return np.asarray(sharing)
@@ -57,13 +79,8 @@ def sweep(x, y, mean, covariance, mixing, owner, sharing, family, weight=None, p
     """(29) and (35)-(37): one E-step and one M-step."""
     n_rows, (n_kernels, d), n_classes = len(x), mean.shape, mixing.shape[1]
     weight = np.ones(n_rows) if weight is None else weight
-    density = kernel_densities(x, mean, covariance, family)
     share = sharing_weights(owner, sharing, n_classes)
-    h = np.zeros((n_rows, n_kernels, n_classes))  # of kernel and class in a row
-    for n in range(n_rows):
-        joint = share * mixing * density[n][:, None]
-        joint = joint * (np.arange(n_classes) == y[n]) if y[n] >= 0 else joint * np.asarray(prior)
-        h[n] = weight[n] * joint / joint.sum()
+    h = responsibilities(x, y, mean, covariance, mixing, share, family, weight, prior)
     mass = h.sum(axis=2).sum(axis=0)
     new_mean = np.array([h[:, j].sum(axis=1) @ x / mass[j] for j in range(n_kernels)])
     scatter = np.zeros((n_kernels, d, d))

@@ -1,6 +1,7 @@
 import naive
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelpool import SharedKernelClassifier
 from kernelpool.arrays import match_array, outer_sums
@@ -22,14 +23,14 @@ def test_log_density_is_scipys(kernel, family, given_start, blobs):
     mean, covariance, *_ = given_start
     kernels = Kernels(mean, covariance)
     expected = np.log(naive.kernel_densities(x, mean, covariance, family)).T
-    np.testing.assert_allclose(
+    assert_allclose(
         kernel.log_density(kernel.natural_params(kernels, EPS), x), expected, rtol=1e-10
     )
     exact = FAMILIES[family](np.zeros(3))
     exact.guard = -1.0
     natural_params = exact.natural_params(kernels, EPS)
     assert natural_params.guarded == tuple(range(6))
-    np.testing.assert_allclose(exact.log_density(natural_params, x), expected, rtol=1e-12)
+    assert_allclose(exact.log_density(natural_params, x), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -48,11 +49,9 @@ def test_guarded_and_plain_moments_agree(family, blobs, given_start, dtype):
     (a, value_a), (b, value_b) = always.sweep(rows, params), never.sweep(rows, params)
     rtol = 1e-10 if dtype == np.float64 else 1e-4
     assert value_a == pytest.approx(value_b, rel=rtol)
-    np.testing.assert_allclose(a.kernels.mean, b.kernels.mean, rtol=rtol, atol=rtol)
-    np.testing.assert_allclose(
-        a.kernels.covariance, b.kernels.covariance, rtol=rtol, atol=10 * rtol
-    )
-    np.testing.assert_allclose(a.mixing, b.mixing, rtol=rtol, atol=rtol)
+    assert_allclose(a.kernels.mean, b.kernels.mean, rtol=rtol, atol=rtol)
+    assert_allclose(a.kernels.covariance, b.kernels.covariance, rtol=rtol, atol=10 * rtol)
+    assert_allclose(a.mixing, b.mixing, rtol=rtol, atol=rtol)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -67,22 +66,12 @@ def test_variances_keep_the_promised_accuracy_at_every_distance(family, dtype):
         about = x.astype(np.longdouble) - np.longdouble(distance)
         about -= about.mean(axis=0)
         width = np.asarray(about.T @ about / 400, float)
-        expected = {
-            "spherical": [np.trace(width) / 2],
-            "diag": [np.diag(width)],
-            "full": [width],
-            "tied": width,
-        }[family]
-        start = {
-            "spherical": np.ones(1),
-            "diag": np.ones((1, 2)),
-            "full": np.eye(2)[None],
-            "tied": np.eye(2),
-        }[family]
+        expected = naive.shaped(width[None], family)
+        start = naive.shaped(np.eye(2)[None], family)
         params = Params(Kernels(np.full((1, 2), distance), start), np.ones((1, 1)), np.ones(1))
         rows = ArrayRows(x, np.zeros(400, int), frame=Frame(np.zeros(2, dtype), np.ones(2, dtype)))
         better, _ = SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((1, 1))).sweep(rows, params)
-        np.testing.assert_allclose(
+        assert_allclose(
             better.kernels.covariance, expected, rtol=0, atol=2 * limit
         )  # variances are about one
 
@@ -113,7 +102,7 @@ def test_float32_rows_of_a_long_narrow_kernel(family, length):
     found = kernel.log_density(natural_params, x)[0]
     assert found.dtype == np.float32
     # 1e-8 of the length, in the rows themselves, is a hundredth of the width at a million
-    np.testing.assert_allclose(found, expected, atol=2e-2 if length < 1e6 else 0.5)
+    assert_allclose(found, expected, atol=2e-2 if length < 1e6 else 0.5)
 
 
 @pytest.mark.parametrize(("mean", "variance"), [(1e150, 1.0), (1e30, 1e-30), (0.0, 1e-60)])
@@ -123,12 +112,7 @@ def test_what_float32_cannot_hold_gives_no_nan(family, mean, variance):
     """
     d = 2
     means = np.array([[0.0, 0.0], [mean, -mean]])
-    one = {"spherical": 1.0, "diag": np.ones(d), "full": np.eye(d)}.get(family)
-    covariances = (
-        np.eye(d) * variance
-        if family == "tied"
-        else np.stack([variance * one, 1e-3 * variance * one])
-    )
+    covariances = naive.shaped(variance * np.array([np.eye(d), 1e-3 * np.eye(d)]), family)
     model = SharedKernelClassifier.from_parameters(
         means, covariances, np.eye(2), [0.5, 0.5], [0, 1], covariance_type=family
     )
@@ -157,20 +141,16 @@ def test_the_floor_lifts_what_lies_below_it_and_touches_nothing_else(family):
     }[family]
     found = kernel.apply_floor(given)
     if family == "tied":
-        np.testing.assert_allclose(found, raised, rtol=1e-14)
+        assert_allclose(found, raised, rtol=1e-14)
         return
-    np.testing.assert_allclose(found[1], raised, rtol=1e-14)
-    np.testing.assert_array_equal(found[[0, 2]], given[[0, 2]])
+    assert_allclose(found[1], raised, rtol=1e-14)
+    assert_array_equal(found[[0, 2]], given[[0, 2]])
 
 
 def test_collapse_names_kernel_and_feature(family):
     kernel = FAMILIES[family](np.zeros(2))
-    flat = {
-        "spherical": np.array([1.0, 0.0]),
-        "diag": np.array([[1.0, 1.0], [1.0, 0.0]]),
-        "full": np.array([np.eye(2), np.diag([1.0, 0.0])]),
-        "tied": np.diag([1.0, 0.0]),
-    }[family]
+    flat = naive.shaped(np.array([np.eye(2), np.diag([1.0, 0.0])]), family, [0.0, 1.0])
+    flat = flat * np.array([1.0, 0.0]) if family == "spherical" else flat
     with pytest.raises(CollapsedKernelError, match="has no width left along feature") as error:
         kernel.apply_floor(flat)
     assert error.value.kernel == (0 if family == "tied" else 1)
@@ -205,6 +185,6 @@ def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
     second = np.einsum("jn,na,nb->jab", weight, x, x)
     rtol = 1e-12 if dtype == np.float64 else 1e-5
     close = {"rtol": rtol, "atol": 100 * rtol}
-    np.testing.assert_allclose(sums[0], weight.sum(axis=1), **close)
-    np.testing.assert_allclose(sums[1 : d + 1].T, first, **close)
-    np.testing.assert_allclose(kernel.unflatten(sums[d + 1 :].T, d), second, **close)
+    assert_allclose(sums[0], weight.sum(axis=1), **close)
+    assert_allclose(sums[1 : d + 1].T, first, **close)
+    assert_allclose(kernel.unflatten(sums[d + 1 :].T, d), second, **close)

@@ -6,6 +6,7 @@ import array_api_strict as strict
 import numpy as np
 import pytest
 from made_up_families import Unit, some_kernels
+from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 from kernelpool.arrays import match_array
@@ -81,7 +82,7 @@ def test_densities_and_moments_are_those_of_the_textbook(family, guard):
                 if len(o)
                 else 0.0
             )
-            np.testing.assert_allclose(observed.log_density[j, i], expected, rtol=1e-9, atol=1e-9)
+            assert_allclose(observed.log_density[j, i], expected, rtol=1e-9, atol=1e-9)
             slope = covariance[np.ix_(h, o)] @ np.linalg.inv(covariance[np.ix_(o, o)])
             full = row.copy()
             spread = np.zeros((D, D))
@@ -90,12 +91,12 @@ def test_densities_and_moments_are_those_of_the_textbook(family, guard):
             away = full - origin[j]
             first[j] += share[j, i] * away
             second[j] += share[j, i] * (np.outer(away, away) + spread)
-    np.testing.assert_allclose(found.first, first, rtol=1e-9, atol=1e-9)
+    assert_allclose(found.first, first, rtol=1e-9, atol=1e-9)
     if kernel.matrices:
         flat = kernel.pool_moments(kernel.flat(second))
     else:
         flat = np.einsum("jii->ji", second) @ kernel.square(np.eye(D)).T
-    np.testing.assert_allclose(found.second, flat, rtol=1e-9, atol=1e-9)
+    assert_allclose(found.second, flat, rtol=1e-9, atol=1e-9)
 
 
 def test_float32_rows_and_other_array_libraries_agree(family):
@@ -115,13 +116,11 @@ def test_float32_rows_and_other_array_libraries_agree(family):
             kernel.natural_params(kernels, 1.2e-7 if rtol == 1e-3 else EPS), like=like
         )
         found = kernel.observe(natural_params, other)
-        np.testing.assert_allclose(
-            np.asarray(found.log_density), expected.log_density, rtol=rtol, atol=rtol
-        )
+        assert_allclose(np.asarray(found.log_density), expected.log_density, rtol=rtol, atol=rtol)
         again = found.moments(
             match_array(share.sum(axis=1)[:, None], like=like), match_array(share, like=like)
         )
-        np.testing.assert_allclose(np.asarray(again.second), sums.second, rtol=rtol, atol=10 * rtol)
+        assert_allclose(np.asarray(again.second), sums.second, rtol=rtol, atol=10 * rtol)
 
 
 def test_matrices_that_are_not_kept_are_made_again(monkeypatch):
@@ -137,8 +136,8 @@ def test_matrices_that_are_not_kept_are_made_again(monkeypatch):
         results.append(
             (observed.log_density, observed.moments(share.sum(axis=1)[:, None], share).second)
         )
-    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-12)
-    np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-12)
+    assert_allclose(results[0][0], results[1][0], rtol=1e-12)
+    assert_allclose(results[0][1], results[1][1], rtol=1e-12)
 
 
 def test_a_family_that_does_not_say_how_refuses():

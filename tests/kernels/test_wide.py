@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 from kernelpool.arrays import whitened_distances
@@ -57,7 +58,7 @@ def assert_same(found, expected, rtol=1e-9):
     elif hasattr(expected, "__dataclass_fields__"):
         assert_same(tuple(vars(found).values()), tuple(vars(expected).values()), rtol)
     elif expected is not None:
-        np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
+        assert_allclose(found, expected, rtol=rtol, atol=rtol)
 
 
 @pytest.mark.parametrize("penalty", [None, Overlap(5.0)], ids=["none", "overlap"])
@@ -90,7 +91,7 @@ def test_rows_with_missing_cells_are_swept_the_same(family, monkeypatch):
     found, objective = network.sweep(rows, params)
     assert objective == pytest.approx(other, rel=1e-12)
     assert_same(found, expected)
-    np.testing.assert_allclose(network.gradient(rows, params)[0], gradient, rtol=1e-9, atol=1e-10)
+    assert_allclose(network.gradient(rows, params)[0], gradient, rtol=1e-9, atol=1e-10)
 
 
 def test_most_likely_kernels_of_wide_rows():
@@ -107,10 +108,8 @@ def test_most_likely_kernels_of_wide_rows():
     assert objective == pytest.approx(
         multivariate_normal(np.zeros(d), np.eye(d)).logpdf(x).mean(), rel=1e-12
     )
-    np.testing.assert_allclose(better.kernels.mean[0], x.mean(axis=0), rtol=1e-10)
-    np.testing.assert_allclose(
-        better.kernels.covariance[0], np.cov(x.T, bias=True), rtol=1e-8, atol=1e-10
-    )
+    assert_allclose(better.kernels.mean[0], x.mean(axis=0), rtol=1e-10)
+    assert_allclose(better.kernels.covariance[0], np.cov(x.T, bias=True), rtol=1e-8, atol=1e-10)
     _, objective = network.sweep(rows, better)
     assert objective == pytest.approx(
         multivariate_normal(x.mean(axis=0), np.cov(x.T, bias=True)).logpdf(x).mean(), rel=1e-9
@@ -156,4 +155,4 @@ def test_whitened_distances_are_those_of_whitened_rows(n, d, dtype):
     found = whitened_distances(*(a.astype(dtype) for a in (x, mean, factor)))
     assert found.dtype == dtype
     expected = np.linalg.norm((x - mean) @ factor.T, axis=1) ** 2
-    np.testing.assert_allclose(found, expected, rtol=1e-12 if dtype == np.float64 else 1e-4)
+    assert_allclose(found, expected, rtol=1e-12 if dtype == np.float64 else 1e-4)

@@ -5,6 +5,7 @@ the split network.
 import naive
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelpool import SharedKernelClassifier, Start, Training
 
@@ -16,13 +17,8 @@ def births(x, y, mean, covariance, mixing, table, family, weight, prior):
     kernel itself.
     """
     (n_kernels, d), n_classes = mean.shape, mixing.shape[1]
-    density = naive.kernel_densities(x, mean, covariance, family)
     full = naive.matrices(covariance, family, n_kernels, d)
-    h = np.zeros((len(x), n_kernels, n_classes))
-    for n in range(len(x)):
-        joint = table * mixing * density[n][:, None]
-        joint = joint * (np.arange(n_classes) == y[n]) if y[n] >= 0 else joint * prior
-        h[n] = weight[n] * joint / joint.sum()
+    h = naive.responsibilities(x, y, mean, covariance, mixing, table, family, weight, prior)
     mass = h.sum(axis=0)
     means = np.zeros((n_kernels, n_classes, d))
     scatters = np.zeros((n_kernels, n_classes, d, d))
@@ -34,13 +30,7 @@ def births(x, y, mean, covariance, mixing, table, family, weight, prior):
             full[j] + np.outer(off, off)
         )
     pooled = scatters / (mass + BELIEF)[:, :, None, None]
-    covariances = {
-        "spherical": np.trace(pooled, axis1=2, axis2=3) / d,
-        "diag": np.diagonal(pooled, axis1=2, axis2=3),
-        "full": pooled,
-        "tied": scatters.sum(axis=(0, 1)) / (mass + BELIEF).sum(),
-    }[family]
-    return mass, means, covariances
+    return mass, means, naive.shaped(pooled, family, mass + BELIEF)
 
 
 def chosen_from(mass, row_weight):
@@ -78,12 +68,12 @@ def test_the_split_equals_the_equations(blobs, family, sharing, hidden):
     pairs = chosen_from(mass, min(1.0, weight.mean()))
     assert split.parents_.tolist() == [j for j, _ in pairs]
     assert split.owners_.tolist() == [k for _, k in pairs]
-    np.testing.assert_allclose(split.means_, [means[j, k] for j, k in pairs], rtol=1e-8, atol=1e-10)
+    assert_allclose(split.means_, [means[j, k] for j, k in pairs], rtol=1e-8, atol=1e-10)
     expected = covariances if family == "tied" else np.array([covariances[j, k] for j, k in pairs])
-    np.testing.assert_allclose(split.covariances_, expected, rtol=1e-8, atol=1e-10)
+    assert_allclose(split.covariances_, expected, rtol=1e-8, atol=1e-10)
     mixing = np.array([[mass[j, k] * (k == c) for c in range(3)] for j, k in pairs])
-    np.testing.assert_allclose(split.mixing_, mixing / mixing.sum(axis=0), rtol=1e-8, atol=1e-14)
-    np.testing.assert_array_equal(split.sharing_, split.owners_[:, None] == np.arange(3))
+    assert_allclose(split.mixing_, mixing / mixing.sum(axis=0), rtol=1e-8, atol=1e-14)
+    assert_array_equal(split.sharing_, split.owners_[:, None] == np.arange(3))
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
@@ -98,7 +88,7 @@ def test_without_an_anchor_the_refinement_is_one_mixture_a_class(blobs, family):
     )
     alone = SharedKernelClassifier.prbf(sharing=0, init=start, **settings).fit(x, y)
     for name in ("means_", "covariances_", "mixing_"):
-        np.testing.assert_allclose(getattr(refined, name), getattr(alone, name), rtol=1e-7)
+        assert_allclose(getattr(refined, name), getattr(alone, name), rtol=1e-7)
     assert not hasattr(shared, "parents_")
     assert refined.n_parameters() == alone.n_parameters()
 
@@ -154,7 +144,7 @@ def test_a_tiny_class_keeps_a_kernel(family):
     model = network.split_by_class(x, y)
     assert (model.owners_ == 2).any()
     assert np.isfinite(model.log_density(x)).all()
-    np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
+    assert_allclose(model.mixing_.sum(axis=0), 1)
 
 
 def test_splitting_where_the_rows_live(blobs):
@@ -164,7 +154,7 @@ def test_splitting_where_the_rows_live(blobs):
     reference = SharedKernelClassifier.prbf(4, **settings).fit(x, y).split_by_class(x, y)
     there = xp.asarray(x), xp.asarray(y)
     found = SharedKernelClassifier.prbf(4, **settings).fit(*there).split_by_class(*there)
-    np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-8, atol=1e-8)
+    assert_allclose(found.means_, reference.means_, rtol=1e-8, atol=1e-8)
 
 
 def test_the_model_that_is_split_stays_as_it_is(blobs):
@@ -176,10 +166,10 @@ def test_the_model_that_is_split_stays_as_it_is(blobs):
     before = shared.means_.copy()
     n_sweeps = len(sweeps)
     split = shared.split_by_class(x, y)
-    np.testing.assert_array_equal(shared.means_, before)
+    assert_array_equal(shared.means_, before)
     assert len(sweeps) > n_sweeps  # the callback is called
     assert split._fitted.discriminative is shared._fitted.discriminative
-    np.testing.assert_allclose(split.predict_proba(x), shared.predict_proba(x), rtol=1e-9)
+    assert_allclose(split.predict_proba(x), shared.predict_proba(x), rtol=1e-9)
     with pytest.raises(ValueError, match=r"split_by_class needs rows of the classes \[0, 1, 2\]"):
         shared.split_by_class(x[y < 2], y[y < 2])
     with pytest.raises(ValueError, match="anchor must be at least 0; got -1"):

@@ -2,8 +2,10 @@
 know.
 """
 
+import naive
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
@@ -24,19 +26,12 @@ from kernelpool.rows import as_rows
 
 
 def network(family, rng, n_kernels=4, d=3, n_classes=3):
-    kernel = FAMILIES[family](np.zeros(d))
-    shape = kernel.shape(n_kernels, d)
-    if kernel.matrices:
-        root = rng.normal(size=(*shape[:-2], d, d))
-        covariance = root @ np.swapaxes(root, -1, -2) + np.eye(d)
-    else:
-        covariance = rng.uniform(0.5, 2, shape)
+    root = rng.normal(size=(n_kernels, d, d))
+    covariance = naive.shaped(root @ root.swapaxes(1, 2) + np.eye(d), family)
+    kernels = Kernels(rng.normal(size=(n_kernels, d)), covariance)
     mixing = rng.dirichlet(np.ones(n_kernels), n_classes).T
-    return SharedKernel(kernel, np.ones_like(mixing)), Params(
-        Kernels(rng.normal(size=(n_kernels, d)), covariance),
-        mixing,
-        rng.dirichlet(np.ones(n_classes)),
-    )
+    network = SharedKernel(FAMILIES[family](np.zeros(d)), np.ones_like(mixing))
+    return network, Params(kernels, mixing, rng.dirichlet(np.ones(n_classes)))
 
 
 def joint_terms(net, params, x):
@@ -55,7 +50,7 @@ def test_tempering_raises_every_weighted_kernel_to_a_power(family, beta):
     expected = beta * joint_terms(net, params, x)
     found = joint_terms(net, tempered(net, params, beta), x)
     constant = found - expected  # the same for every row, kernel and class
-    np.testing.assert_allclose(constant, constant[0, 0, 0], atol=1e-9)
+    assert_allclose(constant, constant[0, 0, 0], atol=1e-9)
 
 
 @pytest.mark.parametrize("family", ["spherical", "diag", "full", "tied"])
@@ -87,7 +82,7 @@ def test_hybrid_gradients_are_slopes(family, generative_weight):
         for e in np.eye(len(vector))
     ]
     assert objective == pytest.approx(value(vector), rel=1e-10)
-    np.testing.assert_allclose(gradient, slope, rtol=1e-5, atol=1e-6 * np.abs(slope).max())
+    assert_allclose(gradient, slope, rtol=1e-5, atol=1e-6 * np.abs(slope).max())
 
 
 def test_one_tied_kernel_a_class_is_logistic_regression():
@@ -113,7 +108,7 @@ def test_one_tied_kernel_a_class_is_logistic_regression():
         axis=1,
     )
     reference = LogisticRegression(C=1e10, tol=1e-10, max_iter=10_000).fit(x, y)
-    np.testing.assert_allclose(found, reference.predict_proba(x), atol=1e-4)
+    assert_allclose(found, reference.predict_proba(x), atol=1e-4)
 
 
 @pytest.fixture(scope="module")
@@ -129,12 +124,8 @@ def test_it_decides_better_and_describes_as_before(clouds):
     losses = [log_loss(y_test, model.predict_proba(X_test)) for model in (em, conditional)]
     assert losses[1] < 0.8 * losses[0]
     for method in ("log_density", "score_samples", "kernel_posterior"):
-        np.testing.assert_array_equal(
-            getattr(em, method)(X_test), getattr(conditional, method)(X_test)
-        )
-    np.testing.assert_array_equal(
-        em.sample(20, random_state=0)[0], conditional.sample(20, random_state=0)[0]
-    )
+        assert_array_equal(getattr(em, method)(X_test), getattr(conditional, method)(X_test))
+    assert_array_equal(em.sample(20, random_state=0)[0], conditional.sample(20, random_state=0)[0])
     assert len(conditional.discriminative_) == 4
     assert conditional.conditional_loss_ == pytest.approx(losses[1], rel=0.15)
 
@@ -145,10 +136,8 @@ def test_probabilities_are_the_average_of_the_networks(clouds):
         6, covariance_type="diag", training=Training(n_folds=3), random_state=0
     ).fit(X, y)
     expected = np.mean([network.predict_proba(X_test) for network in model.discriminative_], axis=0)
-    np.testing.assert_allclose(model.predict_proba(X_test), expected, rtol=1e-9)
-    np.testing.assert_allclose(
-        model.predict_log_proba(X_test), np.log(expected), rtol=1e-7, atol=1e-14
-    )
+    assert_allclose(model.predict_proba(X_test), expected, rtol=1e-9)
+    assert_allclose(model.predict_log_proba(X_test), np.log(expected), rtol=1e-7, atol=1e-14)
 
 
 def test_held_out_rows_may_be_given(clouds):
@@ -175,9 +164,7 @@ def test_other_class_priors_shift_the_odds(clouds):
         4, training="conditional", class_prior=[0.9, 0.1], random_state=0
     ).fit(X, y)
     shift = np.diff(plain.predict_log_proba(X_test)) - np.diff(other.predict_log_proba(X_test))
-    np.testing.assert_allclose(
-        shift, np.log(9), rtol=1e-6
-    )  # the classes are equally common in the rows
+    assert_allclose(shift, np.log(9), rtol=1e-6)  # the classes are equally common in the rows
 
 
 # -- more rows than the host should hold -----------------------------------------------------------
@@ -208,9 +195,7 @@ def test_many_rows_stay_where_they_live_and_train_one_network_on_homes(home, clo
     model = SharedKernelClassifier(2, covariance_type="diag", random_state=0)
     model.fit(rows, labels, at_home(home, X, weight)[1])
     assert len(model.discriminative_) == 1
-    np.testing.assert_allclose(
-        model.predict_proba(X_test), expected.predict_proba(X_test), atol=1e-7
-    )
+    assert_allclose(model.predict_proba(X_test), expected.predict_proba(X_test), atol=1e-7)
     em = SharedKernelClassifier(2, covariance_type="diag", training="em", random_state=0).fit(
         X, y, weight
     )
@@ -268,12 +253,12 @@ def test_shrunk_covariances_come_to_their_mean(family):
     kernels = params.kernels
     share = np.array([0.4, 0.3, 0.2, 0.1])
     same, found = (kernel.shrunk(kernels, share, degree) for degree in (0.0, 1.0))
-    np.testing.assert_array_equal(same.covariance, kernels.covariance)
+    assert_array_equal(same.covariance, kernels.covariance)
     each = [kernel.of_kernel(kernels.covariance, j) for j in range(4)]
     for j in range(4):
         expected = np.einsum("j,j...->...", share, each)
-        np.testing.assert_allclose(kernel.of_kernel(found.covariance, j), expected)
-    np.testing.assert_array_equal(found.mean, kernels.mean)
+        assert_allclose(kernel.of_kernel(found.covariance, j), expected)
+    assert_array_equal(found.mean, kernels.mean)
 
 
 @pytest.mark.parametrize("family", list(FAMILIES))
@@ -286,25 +271,35 @@ def test_losses_of_all_temperatures_from_one_look(family):
     each = [np.exp(log_proba(net, rows, tempered(net, params, beta))) for beta in BETAS]
     expected = [log_loss(y, proba, sample_weight=weight) for proba in each]
     found = tempered_losses(net, rows, params) / weight.sum()
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.fixture
+def gradients(monkeypatch):
+    """A counter of gradients, and a function that says what to raise at which of them."""
+    calls = []
+    raised = {}
+    gradient = SharedKernel.gradient
+
+    def counted(self, *given, **options):
+        calls.append(given)
+        for error, is_due in raised.items():
+            if is_due(len(calls)):
+                raise error
+        return gradient(self, *given, **options)
+
+    monkeypatch.setattr(SharedKernel, "gradient", counted)
+    return calls, raised
 
 
 @pytest.mark.parametrize(
     "error",
     [KernelpoolError("positive definite no longer"), FloatingPointError("beyond the range")],
 )
-def test_a_step_to_where_there_is_no_network_is_taken_back(error, clouds, monkeypatch):
+def test_a_step_to_where_there_is_no_network_is_taken_back(error, clouds, gradients):
     (X, y), (X_test, _) = clouds
-    calls = []
-    gradient = SharedKernel.gradient
-
-    def failing(self, *given, **options):
-        calls.append(given)
-        if len(calls) % 5 == 2:
-            raise error
-        return gradient(self, *given, **options)
-
-    monkeypatch.setattr(SharedKernel, "gradient", failing)
+    calls, raised = gradients
+    raised[error] = lambda n: n % 5 == 2
     model = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(X, y)
     assert len(calls) > 10
     assert np.isfinite(model.predict_log_proba(X_test)).all()
@@ -325,22 +320,13 @@ def test_interrupted_before_anything_decides_the_description_is_kept(
     with pytest.raises(KeyboardInterrupt, match="0 conditional networks were kept"):
         model.fit(X, y)
     em = SharedKernelClassifier(4, training="em", random_state=0).fit(X, y)
-    np.testing.assert_array_equal(model.predict_proba(X_test), em.predict_proba(X_test))
+    assert_array_equal(model.predict_proba(X_test), em.predict_proba(X_test))
 
 
-def test_an_interrupted_climb_of_many_rows_is_told(clouds, monkeypatch):
+def test_an_interrupted_climb_of_many_rows_is_told(clouds, gradients, monkeypatch):
     monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_ROWS", 500)
     (X, y), (X_test, _) = clouds
-    calls = []
-    gradient = SharedKernel.gradient
-
-    def interrupted(self, *given, **options):
-        calls.append(given)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return gradient(self, *given, **options)
-
-    monkeypatch.setattr(SharedKernel, "gradient", interrupted)
+    gradients[1][KeyboardInterrupt()] = lambda n: n == 4
     model = SharedKernelClassifier(2, covariance_type="diag", random_state=0)
     with pytest.raises(KeyboardInterrupt, match="conditional network"):
         model.fit(X, y)
@@ -364,7 +350,7 @@ def test_no_row_is_scored_by_the_step_that_it_selects():
         )
         model = SharedKernelClassifier(4, random_state=seed).fit(x, y, X_val=x_out, y_val=y_out)
         assert model.validation_log_proba_.shape == (40, 2)
-        np.testing.assert_allclose(np.exp(model.validation_log_proba_).sum(axis=1), 1, atol=1e-12)
+        assert_allclose(np.exp(model.validation_log_proba_).sum(axis=1), 1, atol=1e-12)
         chosen.append(model.conditional_loss_)
         judged.append(-model.validation_log_proba_[np.arange(40), y_out].mean())
     assert np.mean(chosen) < np.log(2) - 0.01
@@ -372,16 +358,9 @@ def test_no_row_is_scored_by_the_step_that_it_selects():
     assert not hasattr(model.fit(x, y), "validation_log_proba_")
 
 
-def test_many_classes_take_fewer_steps(clouds, monkeypatch):
+def test_many_classes_take_fewer_steps(clouds, gradients, monkeypatch):
     (X, y), (X_test, y_test) = clouds
-    calls = []
-    gradient = SharedKernel.gradient
-
-    def counted(self, *given, **options):
-        calls.append(given)
-        return gradient(self, *given, **options)
-
-    monkeypatch.setattr(SharedKernel, "gradient", counted)
+    calls, _ = gradients
     settings = {"n_kernels": 4, "covariance_type": "spherical", "random_state": 0}
     n_calls = []
     losses = []
@@ -427,15 +406,13 @@ def test_every_row_either_trains_or_is_held_out(dtype, covariance_type, monkeypa
     training = MixtureTraining(part, settings)
     x = whole.frame.inside(out.x)
     held = np.concatenate([[out.weight.sum()], out.weight @ x, [out.weight @ out.code]])
-    np.testing.assert_allclose(
+    assert_allclose(
         whole.rows.total(moments),
         training.rows.total(moments) + held,
         rtol=1e-6,
         atol=0.1 if dtype == np.float32 else 1e-6,
     )
-    np.testing.assert_allclose(
-        part.class_weight + np.bincount(out.code, out.weight), data.class_weight
-    )
+    assert_allclose(part.class_weight + np.bincount(out.code, out.weight), data.class_weight)
 
 
 def test_a_class_of_few_rows_is_not_held_out(monkeypatch):

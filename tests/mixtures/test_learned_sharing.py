@@ -3,6 +3,7 @@
 import naive
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from zoo import faithful
 
 from kernelpool import SharedKernelClassifier
@@ -11,17 +12,6 @@ from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.mixtures.learned_sharing import Learned, LearnedSharing, init_sharing
 from kernelpool.mixtures.network import Params
 from kernelpool.rows import ArrayRows, Frame
-
-
-def masses(x, y, mean, covariance, mixing, table, family, weight, prior):
-    """Responsibility of every kernel and class, summed over the rows, (M, K)."""
-    density = naive.kernel_densities(x, mean, covariance, family)
-    total = np.zeros_like(mixing)
-    for n in range(len(x)):
-        joint = table * mixing * density[n][:, None]
-        joint = joint * (np.arange(mixing.shape[1]) == y[n]) if y[n] >= 0 else joint * prior
-        total += weight[n] * joint / joint.sum()
-    return total
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
@@ -39,7 +29,7 @@ def test_sweeps_equal_the_equations(blobs, given_start, family, hidden):
     for _ in range(4):
         common = (x, labels, mean, covariance, mixing)
         values.append(naive.objective(*common, None, table, family, weight, prior) / weight.sum())
-        mass = masses(*common, table, family, weight, prior)
+        mass = naive.responsibilities(*common, table, family, weight, prior).sum(axis=0)
         mean, covariance, mixing = naive.sweep(*common, None, table, family, weight, prior)
         table = mass / mass.sum(axis=1, keepdims=True)
     values.append(
@@ -49,11 +39,11 @@ def test_sweeps_equal_the_equations(blobs, given_start, family, hidden):
     model = faithful(given_start, family, "learned", 4, unlabeled=-1).fit(
         x, labels, sample_weight=weight
     )
-    np.testing.assert_allclose(model.sharing_, table, rtol=1e-8, atol=1e-12)
-    np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
-    np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-12)
-    np.testing.assert_allclose(model.history_, values, rtol=1e-10)
+    assert_allclose(model.sharing_, table, rtol=1e-8, atol=1e-12)
+    assert_allclose(model.means_, mean, rtol=1e-8)
+    assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
+    assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-12)
+    assert_allclose(model.history_, values, rtol=1e-10)
     assert model.objective_ == model.history_[-1]
 
 
@@ -66,8 +56,8 @@ def test_classes_that_do_not_meet_share_nothing():
     x = rng.normal(size=(200, 2)) + 40 * y[:, None]
     learned = SharedKernelClassifier.prbf(4, sharing="learned", random_state=0).fit(x, y)
     separate = SharedKernelClassifier.prbf(4, sharing=0, random_state=0).fit(x, y)
-    np.testing.assert_allclose(learned.sharing_, [[1, 0], [1, 0], [0, 1], [0, 1]], atol=1e-12)
-    np.testing.assert_allclose(learned.means_, separate.means_, atol=1e-3)
+    assert_allclose(learned.sharing_, [[1, 0], [1, 0], [0, 1], [0, 1]], atol=1e-12)
+    assert_allclose(learned.means_, separate.means_, atol=1e-3)
     assert learned.objective_ == pytest.approx(separate.objective_, abs=1e-5)
     assert learned.n_parameters() == separate.n_parameters() == 4 * 2 + 4 + 2 + 1
 
@@ -81,7 +71,7 @@ def test_classes_that_cannot_be_told_apart_share_by_their_numbers():
     x = np.concatenate([half] * 4)
     y = np.repeat([0, 0, 0, 1], 100)
     model = SharedKernelClassifier.prbf(1, sharing="learned", random_state=0).fit(x, y)
-    np.testing.assert_allclose(model.sharing_, [[0.75, 0.25]])
+    assert_allclose(model.sharing_, [[0.75, 0.25]])
     expected = np.log(0.75) * 0.75 + np.log(0.25) * 0.25  # the price of sharing, a row
     alone = SharedKernelClassifier.prbf(1, sharing=1, random_state=0).fit(x, y)
     assert model.objective_ == pytest.approx(alone.objective_ + expected)
@@ -104,9 +94,9 @@ def test_coordinates_lead_back(blobs, given_start, family):
     network = LearnedSharing(FAMILIES[family](np.full(3, 1e-9)))
     params = init_sharing(Params(Kernels(mean, covariance), mixing, np.bincount(y) / len(y)))
     back = network.at(network.coordinates(params), params)
-    np.testing.assert_allclose(back.sharing, params.sharing)
-    np.testing.assert_allclose(back.mixing, params.mixing)
-    np.testing.assert_allclose(back.kernels.covariance, params.kernels.covariance)
+    assert_allclose(back.sharing, params.sharing)
+    assert_allclose(back.mixing, params.mixing)
+    assert_allclose(back.kernels.covariance, params.kernels.covariance)
 
 
 def test_a_kernel_without_rows_is_moved_and_heeds_all():
@@ -126,8 +116,8 @@ def test_a_kernel_without_rows_is_moved_and_heeds_all():
         np.array([[0.5, 0.5], [0.9, 0.1]]),
     )
     after, _ = network.sweep(rows, params)
-    np.testing.assert_allclose(after.sharing[1], [0.9, 0.1])  # without rows it keeps what it had
+    assert_allclose(after.sharing[1], [0.9, 0.1])  # without rows it keeps what it had
     assert network.empty_kernels(after, np.full(2, 30.0), 1.0) == [1]
     moved = network.moved(rows, after, [1], np.array([0, 1]), np.full(2, 30.0))
     assert (moved.kernels.mean[1] == x[y == 1]).all(axis=1).any()
-    np.testing.assert_allclose(moved.sharing, [after.sharing[0], [0.5, 0.5]])
+    assert_allclose(moved.sharing, [after.sharing[0], [0.5, 0.5]])

@@ -1,6 +1,7 @@
 import naive
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.mixture import GaussianMixture
 from zoo import faithful
 
@@ -24,14 +25,18 @@ def test_sweeps_equal_the_printed_equations(blobs, given_start, family, sharing,
         mean, covariance, mixing = naive.sweep(
             x, y, mean, covariance, mixing, owner, sharing, family
         )
-    np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
-    np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-14)
+    assert_network(model, mean, covariance, mixing)
     expected = naive.objective(x, y, mean, covariance, mixing, owner, sharing, family) / len(x)
     assert model.objective_ == pytest.approx(expected, rel=1e-10)
     assert model.n_iter_ == sweeps
     if sharing == 0:
         assert (model.mixing_[owner[:, None] != np.arange(3)] == 0).all()
+
+
+def assert_network(model, mean, covariance, mixing):
+    assert_allclose(model.means_, mean, rtol=1e-8)
+    assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
+    assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-14)
 
 
 CLOSED = np.array([[1, 0, 0.5], [1, 0, 0], [0, 1, 0.2], [0.7, 1, 0], [0, 0, 1], [0.1, 0, 1]])
@@ -58,12 +63,10 @@ def test_weights_and_unlabeled_rows_equal_the_equations(blobs, given_start, fami
         mean, covariance, mixing = naive.sweep(
             x, labels, mean, covariance, mixing, owner, sharing, family, counted, prior
         )
-    np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
-    np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-14)
+    assert_network(model, mean, covariance, mixing)
     forbidden = naive.sharing_weights(owner, sharing, 3) == 0
     assert (model.mixing_[forbidden] == 0).all()
-    np.testing.assert_allclose(model.class_prior_, prior)
+    assert_allclose(model.class_prior_, prior)
     expected = (
         naive.objective(x, labels, mean, covariance, mixing, owner, sharing, family, counted, prior)
         / counted.sum()
@@ -96,8 +99,8 @@ def test_rows_sorted_by_class_have_the_same_sweep(
     assert same == pytest.approx(value, rel=1e-12)
     for name in ("mean", "covariance"):
         a, b = (getattr(network.kernels, name) for network in (found, expected))
-        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(found.mixing, expected.mixing, rtol=1e-11, atol=1e-13)
+        assert_allclose(a, b, rtol=1e-11, atol=1e-12)
+    assert_allclose(found.mixing, expected.mixing, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.filterwarnings(
@@ -119,12 +122,10 @@ def test_no_sharing_is_one_gaussian_mixture_a_class(blobs, given_start, family):
             max_iter=10, tol=0, reg_covar=0,
         )  # fmt: skip
         peer.fit(x[y == k])
-        np.testing.assert_allclose(model.means_[own], peer.means_, rtol=1e-8)
-        np.testing.assert_allclose(
-            model.covariances_[own], peer.covariances_, rtol=1e-8, atol=1e-10
-        )
-        np.testing.assert_allclose(model.mixing_[own, k], peer.weights_, rtol=1e-8)
-        np.testing.assert_allclose(model.log_density(x)[:, k], peer.score_samples(x), rtol=1e-9)
+        assert_allclose(model.means_[own], peer.means_, rtol=1e-8)
+        assert_allclose(model.covariances_[own], peer.covariances_, rtol=1e-8, atol=1e-10)
+        assert_allclose(model.mixing_[own, k], peer.weights_, rtol=1e-8)
+        assert_allclose(model.log_density(x)[:, k], peer.score_samples(x), rtol=1e-9)
 
 
 def test_prediction_is_bayes_rule_on_the_densities(blobs, family, given_start):
@@ -136,13 +137,13 @@ def test_prediction_is_bayes_rule_on_the_densities(blobs, family, given_start):
     )
     density = naive.kernel_densities(x, mean, covariance, family)
     by_class = density @ mixing
-    np.testing.assert_allclose(model.log_density(x), np.log(by_class), rtol=1e-10)
-    np.testing.assert_allclose(model.score_samples(x), np.log(by_class @ prior), rtol=1e-10)
+    assert_allclose(model.log_density(x), np.log(by_class), rtol=1e-10)
+    assert_allclose(model.score_samples(x), np.log(by_class @ prior), rtol=1e-10)
     posterior = by_class * prior / (by_class @ prior)[:, None]
-    np.testing.assert_allclose(model.predict_proba(x), posterior, rtol=1e-9)
-    np.testing.assert_allclose(model.predict_log_proba(x), np.log(posterior), rtol=1e-9, atol=1e-12)
+    assert_allclose(model.predict_proba(x), posterior, rtol=1e-9)
+    assert_allclose(model.predict_log_proba(x), np.log(posterior), rtol=1e-9, atol=1e-12)
     kernel = density * (mixing @ prior) / (by_class @ prior)[:, None]
-    np.testing.assert_allclose(model.kernel_posterior(x), kernel, rtol=1e-9)
+    assert_allclose(model.kernel_posterior(x), kernel, rtol=1e-9)
     assert (model.predict(x) == np.array(["a", "b", "c"])[posterior.argmax(axis=1)]).all()
 
 
@@ -151,32 +152,18 @@ def test_densities_survive_where_they_underflow(family):
     exact.
     """
     d = 3
-    covariance = {
-        "spherical": np.ones(2),
-        "diag": np.ones((2, d)),
-        "full": np.array([np.eye(d)] * 2),
-        "tied": np.eye(d),
-    }
+    covariance = naive.shaped(np.array([np.eye(d)] * 2), family)
     mean = np.array([[0.0] * d, [1000.0] * d])
     model = SharedKernelClassifier.from_parameters(
-        mean, covariance[family], np.eye(2), [0.5, 0.5], [0, 1], covariance_type=family
+        mean, covariance, np.eye(2), [0.5, 0.5], [0, 1], covariance_type=family
     )
     x = np.array([[0.0] * d, [1000.0] * d, [500.0] * d, [1e150] * d, [-1e300, 1e300, 0]])
     squared = ((x[:3, None] - mean) ** 2).sum(axis=2)
-    np.testing.assert_allclose(
-        model.log_density(x[:3]), -0.5 * squared - 1.5 * np.log(2 * np.pi), rtol=1e-9
-    )
-    for answer in (
-        model.log_density(x),
-        model.score_samples(x),
-        model.predict_proba(x),
-        model.kernel_posterior(x),
-    ):
-        assert np.isfinite(answer).all()
-    np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1)
-    np.testing.assert_allclose(
-        model.predict_log_proba(x[:1]), [[0, -0.5 * squared[0, 1]]], atol=1e-12
-    )
+    assert_allclose(model.log_density(x[:3]), -0.5 * squared - 1.5 * np.log(2 * np.pi), rtol=1e-9)
+    for method in ("log_density", "score_samples", "predict_proba", "kernel_posterior"):
+        assert np.isfinite(getattr(model, method)(x)).all()
+    assert_allclose(model.predict_proba(x).sum(axis=1), 1)
+    assert_allclose(model.predict_log_proba(x[:1]), [[0, -0.5 * squared[0, 1]]], atol=1e-12)
 
 
 def test_float32_rows_are_worked_on_in_float64_where_kernels_are_narrow(family):
@@ -188,12 +175,8 @@ def test_float32_rows_are_worked_on_in_float64_where_kernels_are_narrow(family):
     y = np.arange(300) % 3 - 1
     weight = rng.uniform(0.5, 2, size=300).astype(np.float32)
     kernel = FAMILIES[family](np.full(3, 1e-12))
-    covariance = {
-        "spherical": np.full(6, 1e-6),
-        "diag": np.full((6, 3), 1e-6),
-        "full": np.tile(1e-6 * np.eye(3), (6, 1, 1)),
-    }
-    kernels = Kernels(x[::50].astype(float), covariance.get(family, 1e-6 * np.eye(3)))
+    covariance = naive.shaped(np.tile(1e-6 * np.eye(3), (6, 1, 1)), family)
+    kernels = Kernels(x[::50].astype(float), covariance)
     assert kernel.natural_params(kernels, 2.0**-23).guarded
     assert not kernel.natural_params(kernels, 2.0**-52).guarded
     params = Params(kernels, np.full((6, 2), 1 / 6), np.array([0.4, 0.6]))
@@ -210,10 +193,8 @@ def test_float32_rows_are_worked_on_in_float64_where_kernels_are_narrow(family):
             for t in (np.float32, np.float64)
         )
         assert found[1] == pytest.approx(expected[1], rel=1e-12)
-        np.testing.assert_allclose(
-            found[0].kernels.covariance, expected[0].kernels.covariance, rtol=1e-9
-        )
-        np.testing.assert_allclose(found[0].mixing, expected[0].mixing, rtol=1e-12)
+        assert_allclose(found[0].kernels.covariance, expected[0].kernels.covariance, rtol=1e-9)
+        assert_allclose(found[0].mixing, expected[0].mixing, rtol=1e-12)
 
 
 def test_a_kernel_moves_away_from_others_of_weights_that_nothing_can_be_divided_by(family):
@@ -221,13 +202,7 @@ def test_a_kernel_moves_away_from_others_of_weights_that_nothing_can_be_divided_
     x = rng.normal(size=(20, 2))
     y = np.arange(20) % 2
     kernel = FAMILIES[family](np.zeros(2))
-    one = {
-        "spherical": np.ones(3),
-        "diag": np.ones((3, 2)),
-        "full": np.tile(np.eye(2), (3, 1, 1)),
-        "tied": np.eye(2),
-    }
-    kernels = Kernels(x[:3], one[family])
+    kernels = Kernels(x[:3], naive.shaped(np.tile(np.eye(2), (3, 1, 1)), family))
     mixing = np.array([[1.0, 0.5], [2.5e-312, 0.25], [2.5e-312, 0.25]])
     network = SharedKernel(kernel, np.ones((3, 2)))
     rows = ArrayRows(x, y, frame=Frame(np.zeros(2), np.ones(2)))
@@ -238,4 +213,4 @@ def test_a_kernel_moves_away_from_others_of_weights_that_nothing_can_be_divided_
         np.array([0, 1, 1]),
         np.array([1e-3, 10.0]),
     )
-    np.testing.assert_allclose(moved.mixing.sum(axis=0), 1)
+    assert_allclose(moved.mixing.sum(axis=0), 1)

@@ -4,6 +4,7 @@ units.
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 from zoo import CLASSIFIERS
@@ -30,26 +31,22 @@ def test_it_is_the_spherical_network_behind_a_scaler(blobs, training):
     behind = SharedKernelClassifier(6, training=training, standardize=False, **SETTINGS).fit(
         scaler.transform(x), y
     )
-    np.testing.assert_allclose(
-        inside.predict_proba(x), behind.predict_proba(scaler.transform(x)), atol=1e-6
-    )
+    assert_allclose(inside.predict_proba(x), behind.predict_proba(scaler.transform(x)), atol=1e-6)
     jacobian = np.log(scaler.scale_).sum()
-    np.testing.assert_allclose(
+    assert_allclose(
         inside.log_density(x), behind.log_density(scaler.transform(x)) - jacobian, rtol=1e-8
     )
-    np.testing.assert_allclose(inside.means_, scaler.inverse_transform(behind.means_), rtol=1e-7)
-    np.testing.assert_allclose(
-        inside.covariances_, behind.covariances_[:, None] * scaler.scale_**2, rtol=1e-7
-    )
+    assert_allclose(inside.means_, scaler.inverse_transform(behind.means_), rtol=1e-7)
+    assert_allclose(inside.covariances_, behind.covariances_[:, None] * scaler.scale_**2, rtol=1e-7)
     assert (inside.covariance_type_, behind.covariance_type_) == ("diag", "spherical")
     assert inside.n_parameters() == behind.n_parameters()
-    np.testing.assert_allclose(
+    assert_allclose(
         inside.kernel_overlap(x, y), behind.kernel_overlap(scaler.transform(x), y), atol=1e-9
     )
     means, variances = inside.subkernels(x, y)
     expected = behind.subkernels(scaler.transform(x), y)
-    np.testing.assert_allclose(means, expected[0] * scaler.scale_ + scaler.mean_, rtol=1e-7)
-    np.testing.assert_allclose(variances, expected[1][:, :, None] * scaler.scale_**2, rtol=1e-7)
+    assert_allclose(means, expected[0] * scaler.scale_ + scaler.mean_, rtol=1e-7)
+    assert_allclose(variances, expected[1][:, :, None] * scaler.scale_**2, rtol=1e-7)
 
 
 def test_without_it_units_matter_and_the_papers_network_is_without(blobs):
@@ -73,7 +70,7 @@ def test_a_warm_start_and_given_kernels_go_on_from_there(blobs):
     model.set_params(tol=1e-7).fit(x, y)
     assert model.objective_ > before
     assert model.covariance_type_ == "diag"
-    np.testing.assert_allclose(
+    assert_allclose(
         np.ptp(model.covariances_ / model.covariances_[:, :1], axis=0), 0, atol=1e-9
     )  # still round
     given = Start(means=model.means_, covariances=model.covariances_, mixing=model.mixing_)
@@ -127,7 +124,7 @@ def test_units_are_those_of_the_other_cells_on_every_backend():
     rows = as_rows(X, y), as_rows(*(array.from_array(a, chunks=70) for a in (X, y)))
     for data in (surveyed(part, np.arange(2)) for part in rows):
         others = np.delete(X, 5, axis=0)[:, 1]
-        np.testing.assert_allclose(data.scale.mean[1], others.mean(), rtol=1e-9)
-        np.testing.assert_allclose(data.scale.variance[1], others.var(), rtol=1e-9)
-        np.testing.assert_allclose(data.scale.variance[3], X[:, 3].var(), rtol=1e-9)
+        assert_allclose(data.scale.mean[1], others.mean(), rtol=1e-9)
+        assert_allclose(data.scale.variance[1], others.var(), rtol=1e-9)
+        assert_allclose(data.scale.variance[3], X[:, 3].var(), rtol=1e-9)
         assert np.isfinite(data.scale.reach).tolist() == [False, True, False, False, False]

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import kernelpool
@@ -41,13 +42,11 @@ def test_a_step_of_the_whole_weight_is_a_sweep_of_batch_em(blobs, family):
     rows = ArrayRows(x, y)
     after = before.step(rows)
     expected, _ = before.network.sweep(before.framed(rows), before.params)
-    np.testing.assert_allclose(
-        after.params.kernels.mean, expected.kernels.mean, rtol=1e-8, atol=1e-10
-    )
-    np.testing.assert_allclose(
+    assert_allclose(after.params.kernels.mean, expected.kernels.mean, rtol=1e-8, atol=1e-10)
+    assert_allclose(
         after.params.kernels.covariance, expected.kernels.covariance, rtol=1e-7, atol=1e-10
     )
-    np.testing.assert_allclose(after.state.mixing, expected.mixing, rtol=1e-8, atol=1e-12)
+    assert_allclose(after.state.mixing, expected.mixing, rtol=1e-8, atol=1e-12)
 
 
 def test_statistics_are_averaged_by_the_documented_step(blobs):
@@ -69,8 +68,8 @@ def test_statistics_are_averaged_by_the_documented_step(blobs):
             first[k] += step * (mine.sum(axis=0) / len(x) - first[k])
             second[k] += step * ((mine**2).sum(axis=0) / len(x) - second[k])
     mean = first / mass[:, None]
-    np.testing.assert_allclose(model.means_, mean, rtol=1e-9)
-    np.testing.assert_allclose(model.covariances_, second / mass[:, None] - mean**2, rtol=1e-6)
+    assert_allclose(model.means_, mean, rtol=1e-9)
+    assert_allclose(model.covariances_, second / mass[:, None] - mean**2, rtol=1e-6)
     assert model.n_iter_ == 4
     assert model.weight_seen_ == 800
 
@@ -116,7 +115,7 @@ def test_a_kernel_without_rows_keeps_its_place(family):
     for seed in range(50):
         model.partial_fit(*clusters(200, seed), half_life=10)
     after = model.means_[abs(model.means_ - [2, 30]).sum(axis=1).argmin()]
-    np.testing.assert_allclose(after, before, atol=1e-6)
+    assert_allclose(after, before, atol=1e-6)
     assert model.score(*clusters(1000, 100)) > 0.95
 
 
@@ -128,9 +127,9 @@ def test_weights_and_rows_without_a_label():
     weighted = SharedKernelClassifier.prbf(4, random_state=0).partial_fit(
         x, y, classes=CLASSES, sample_weight=np.full(600, 2.0)
     )
-    np.testing.assert_allclose(weighted.means_, twice.means_, rtol=1e-8)
+    assert_allclose(weighted.means_, twice.means_, rtol=1e-8)
     x2, y2 = clusters(600, 1)
-    np.testing.assert_allclose(
+    assert_allclose(
         weighted.partial_fit(x2, y2, sample_weight=np.full(600, 2.0)).means_,
         twice.partial_fit(np.repeat(x2, 2, axis=0), np.repeat(y2, 2)).means_,
         rtol=1e-6,
@@ -150,12 +149,10 @@ def test_a_fitted_and_a_loaded_network_go_on(tmp_path, family):
     loaded = kernelpool.load(tmp_path / "m.safetensors")
     more = clusters(1000, 1)
     fitted.partial_fit(*more)
-    np.testing.assert_allclose(loaded.partial_fit(*more).means_, fitted.means_, rtol=1e-9)
+    assert_allclose(loaded.partial_fit(*more).means_, fitted.means_, rtol=1e-9)
     kernelpool.save(fitted, tmp_path / "m.safetensors")
     loaded = kernelpool.load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(
-        loaded.partial_fit(*more).means_, fitted.partial_fit(*more).means_
-    )
+    assert_array_equal(loaded.partial_fit(*more).means_, fitted.partial_fit(*more).means_)
     assert fitted.fit(x, y)._fitted.stream is None  # it begins anew
 
 
@@ -167,12 +164,12 @@ def test_torch_and_float32():
         SharedKernelClassifier.prbf(4, random_state=0),
         [(torch.asarray(x), torch.asarray(y)) for x, y in batches],
     )
-    np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-8)
+    assert_allclose(found.means_, reference.means_, rtol=1e-8)
     single = streamed(
         SharedKernelClassifier.prbf(4, random_state=0),
         [(x.astype(np.float32), y) for x, y in batches],
     )
-    np.testing.assert_allclose(single.means_, reference.means_, atol=1e-3)
+    assert_allclose(single.means_, reference.means_, atol=1e-3)
 
 
 def test_refusals():
@@ -211,7 +208,7 @@ def test_refusals():
     before = model.means_
     with pytest.raises(KernelpoolError, match="Feature 0 of X is too large to be squared"):
         model.partial_fit(x * 1e200, y)
-    np.testing.assert_array_equal(model.means_, before)
+    assert_array_equal(model.means_, before)
     x[0, 0] = 1e100
     assert model.partial_fit(x, y).score(*clusters(500, 1)) > 0.9
 

@@ -1,6 +1,7 @@
 import naive
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.stats import invgamma, invwishart, multivariate_normal
 
 from kernelpool import SharedKernelClassifier
@@ -42,13 +43,7 @@ def random_kernels(family, rng):
     mean = rng.normal(size=(M, D))
     root = rng.normal(size=(M, D, D))
     full = root @ root.swapaxes(1, 2) + np.eye(D)
-    covariance = {
-        "spherical": rng.uniform(0.5, 2, M),
-        "diag": rng.uniform(0.5, 2, (M, D)),
-        "full": full,
-        "tied": full[0],
-    }[family]
-    return Kernels(mean, covariance)
+    return Kernels(mean, naive.shaped(full, family))
 
 
 def test_the_term_of_the_objective_is_the_log_prior(family):
@@ -60,7 +55,7 @@ def test_the_term_of_the_objective_is_the_log_prior(family):
     some = [random_kernels(family, rng) for _ in range(5)]
     penalty = Conjugate(VARIANCE, M)
     gaps = [log_prior(family, kernels) - penalty.objective(kernel, kernels) for kernels in some]
-    np.testing.assert_allclose(gaps, gaps[0], rtol=1e-9)
+    assert_allclose(gaps, gaps[0], rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:.*lost all their rows")

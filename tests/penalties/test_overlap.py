@@ -1,6 +1,7 @@
 import naive
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -12,23 +13,10 @@ from kernelpool.penalties.overlap import DISTANCES, STEPS
 from kernelpool.rows import ArrayRows, Frame
 
 
-def responsibilities(x, y, mean, covariance, mixing, family, prior, weight, table):
-    """Of kernel and class in every row, (n, M, K), times its weight; a row with y = -1 is dealt out
-    by P(C_k) p(x|C_k).
-    """
-    density = naive.kernel_densities(x, mean, covariance, family)
-    h = np.zeros((len(x), *mixing.shape))
-    for n in range(len(x)):
-        joint = table * mixing * density[n][:, None]
-        joint = joint * (np.arange(mixing.shape[1]) == y[n]) if y[n] >= 0 else joint * prior
-        h[n] = weight[n] * joint / joint.sum()
-    return h
-
-
 def subkernels(x, y, mean, covariance, mixing, family, prior, weight, table):
     """(11), (12), (15), row by row; covariances as full matrices of the family's shape."""
     n_kernels, d = mean.shape
-    h = responsibilities(x, y, mean, covariance, mixing, family, prior, weight, table)
+    h = naive.responsibilities(x, y, mean, covariance, mixing, table, family, weight, prior)
     posterior = mixing * prior / (mixing * prior).sum(axis=1, keepdims=True)
     mass = h.sum(axis=0)
     means = np.zeros((*mass.shape, d))
@@ -74,13 +62,7 @@ def regularized_sweep(
             for j in range(n_kernels)
         ]
     )
-    full = scatter / total[:, None, None]
-    new_covariance = {
-        "spherical": np.trace(full, axis1=1, axis2=2) / d,
-        "diag": np.diagonal(full, axis1=1, axis2=2),
-        "full": full,
-        "tied": scatter.sum(axis=0) / total.sum(),
-    }[family]
+    new_covariance = naive.shaped(scatter / total[:, None, None], family, total)
     at, metric, seen = {
         "next": (new_mean, new_covariance, sub_mean),
         "current": (mean, covariance, sub_mean),
@@ -190,12 +172,12 @@ def test_sweeps_equal_the_printed_equations(blobs, given_start, family, alpha, c
         unlabeled=-1,
     )
     model.fit(x, y, sample_weight=weight)
-    np.testing.assert_allclose(model.history_, values, rtol=1e-9)
+    assert_allclose(model.history_, values, rtol=1e-9)
     assert model.objective_ == max(model.history_)
     mean, covariance, mixing = path[int(np.argmax(values))]  # the best, which need not be the last
-    np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
-    np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-12)
+    assert_allclose(model.means_, mean, rtol=1e-8)
+    assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
+    assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("step", STEPS[1:])
@@ -215,8 +197,8 @@ def test_readings_of_the_step_of_delta(blobs, given_start, family, step):
         mean, covariance, mixing, before = regularized_sweep(
             x, y, mean, covariance, mixing, family, prior, 12.0, weight, table, step, before
         )
-        np.testing.assert_allclose(params.kernels.mean, mean, rtol=1e-8)
-        np.testing.assert_allclose(params.mixing, mixing, rtol=1e-8, atol=1e-12)
+        assert_allclose(params.kernels.mean, mean, rtol=1e-8)
+        assert_allclose(params.mixing, mixing, rtol=1e-8, atol=1e-12)
 
 
 def test_the_means_under_the_full_distance(blobs, given_start, family):
@@ -248,7 +230,7 @@ def test_the_means_under_the_full_distance(blobs, given_start, family):
             drawn = drawn + alpha / 4 * posterior[j, k] * np.linalg.inv(both) @ (
                 sub_mean[j, k] - full.kernels.mean[j]
             )
-        np.testing.assert_allclose(drawn, 0, atol=1e-7)
+        assert_allclose(drawn, 0, atol=1e-7)
     assert np.abs(full.kernels.mean - other.kernels.mean).max() > 1e-4  # Sigma_jk is its own
 
 
@@ -286,9 +268,7 @@ def test_units_of_the_paper(blobs, given_start, family):
     penalty = Overlap(5.0 * weight.sum() / 18, units="raw")
     raw = faithful(given_start, family, overlap=penalty, **settings).set_params(tol=1e-6)
     in_paper.fit(x, labels, sample_weight=weight)
-    np.testing.assert_allclose(
-        in_paper.means_, raw.fit(x, labels, sample_weight=weight).means_, rtol=1e-9
-    )
+    assert_allclose(in_paper.means_, raw.fit(x, labels, sample_weight=weight).means_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("distance", sorted(DISTANCES))
@@ -325,7 +305,7 @@ def test_distances_by_quadrature(distance):
         )
         for s in (-step, step)
     )
-    np.testing.assert_allclose(measure.slope(delta), (farther - nearer) / (2 * step), rtol=1e-5)
+    assert_allclose(measure.slope(delta), (farther - nearer) / (2 * step), rtol=1e-5)
 
 
 def test_a_class_left_without_kernels_keeps_its_shares():
@@ -337,7 +317,7 @@ def test_a_class_left_without_kernels_keeps_its_shares():
     )
     kernel = FAMILIES["spherical"](np.zeros(1))
     mixing = Overlap(100.0).mixing(kernel, mass, before, Kernels(np.zeros((2, 1)), np.ones(2)), sub)
-    np.testing.assert_allclose(mixing, [[0.5, 0.25], [0.5, 0.75]])
+    assert_allclose(mixing, [[0.5, 0.25], [0.5, 0.75]])
 
 
 def test_the_overlap_of_each_kernel(blobs, family):
@@ -359,7 +339,7 @@ def test_the_overlap_of_each_kernel(blobs, family):
         np.ones((4, 3)),
     )
     _, posterior, sub_mean, sub_covariance = subkernels(x, y, *parts)
-    np.testing.assert_allclose(model.class_posterior_, posterior)
+    assert_allclose(model.class_posterior_, posterior)
     full = naive.matrices(model.covariances_, family, *model.means_.shape)
     beta = np.zeros_like(posterior)
     for j, k in np.ndindex(posterior.shape):
@@ -367,16 +347,14 @@ def test_the_overlap_of_each_kernel(blobs, family):
             "bhattacharyya", (model.means_[j], full[j]), (sub_mean[j, k], sub_covariance[j, k])
         )
     expected = (posterior * beta).sum(axis=1)
-    np.testing.assert_allclose(
+    assert_allclose(
         model.kernel_overlap(x, y, sample_weight=weight), expected, rtol=1e-6, atol=1e-9
     )
     means, covariances = model.subkernels(x, y, sample_weight=weight)
     used = posterior > 1e-6  # elsewhere the kernel itself stands
-    np.testing.assert_allclose(means[used], sub_mean[used], rtol=1e-6, atol=1e-9)
+    assert_allclose(means[used], sub_mean[used], rtol=1e-6, atol=1e-9)
     for k in range(3):
         of_class = naive.matrices(
             covariances[k] if family == "tied" else covariances[:, k], family, *model.means_.shape
         )
-        np.testing.assert_allclose(
-            of_class[used[:, k]], sub_covariance[used[:, k], k], rtol=1e-5, atol=1e-9
-        )
+        assert_allclose(of_class[used[:, k]], sub_covariance[used[:, k], k], rtol=1e-5, atol=1e-9)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from kernelpool.rows import ArrayRows, Block, DaskRows, Frame, as_rows, in_memory
 from kernelpool.rows.in_memory import over_threads
@@ -14,8 +15,8 @@ def counted(block):
 def test_threads_and_blocks_do_not_change_a_bit():
     x = np.random.default_rng(0).normal(size=(100_000, 3))
     sums = [ArrayRows(x, n_jobs=n).total(lambda block: block.x.T @ block.x) for n in (1, 2, 3)]
-    np.testing.assert_array_equal(sums[0], sums[1])
-    np.testing.assert_array_equal(sums[0], sums[2])
+    assert_array_equal(sums[0], sums[1])
+    assert_array_equal(sums[0], sums[2])
 
 
 def test_a_block_keeps_as_much_as_it_has_room_for_and_one_version_of_each():
@@ -63,7 +64,7 @@ def test_blocks_that_a_device_has_no_memory_for_are_cut():
 
     x = np.arange(2000.0).reshape(1000, 2)
     rows = ArrayRows(x)
-    np.testing.assert_array_equal(rows.total(sums, 300), x.sum(axis=0))
+    assert_array_equal(rows.total(sums, 300), x.sum(axis=0))
     assert rows.block_rows <= 300
     with pytest.raises(OutOfMemoryError):
         rows.total(sums, 1)
@@ -73,9 +74,9 @@ def test_frame_goes_there_and_back_and_bounds_what_is_far():
     frame = Frame(np.array([1e6, -1.0]), np.array([0.25, 8.0]))
     x = np.array([[1e6 + 1, 7.0], [1e308, -1e308]])
     inside = frame.inside(x)
-    np.testing.assert_array_equal(inside[0], [4, 1])
+    assert_array_equal(inside[0], [4, 1])
     assert np.isfinite(inside**2).all()
-    np.testing.assert_array_equal(frame.outside(inside[:1]), x[:1])
+    assert_array_equal(frame.outside(inside[:1]), x[:1])
     assert frame.log_volume == pytest.approx(np.log(2))
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelpool import ParzenClassifier, SharedKernelClassifier, Training
 from kernelpool.data import source as reading
@@ -59,10 +60,6 @@ def arrow_file(x, y, folder):
     return str(folder / "rows.arrow"), "label"
 
 
-def dataset(x, y, folder):
-    return ds.dataset(parquet_folder(x, y, folder)[0]), "label"
-
-
 def array_batches(x, y, folder=None):
     return [(x[:100], y[:100]), (x[100:100], y[100:100]), (x[100:], y[100:])], None
 
@@ -80,7 +77,7 @@ def one_frame(x, y, folder):
     return pd.DataFrame(x, columns=NAMES).assign(label=y), "label"
 
 
-FILES = [parquet_file, parquet_folder, partitioned, csv_file, arrow_file, dataset]
+FILES = [parquet_file, parquet_folder, partitioned, csv_file, arrow_file]
 SOURCES = [*FILES, array_batches, generator, frames, one_frame]
 IN_ANOTHER_ORDER = (partitioned,)
 READ_ONCE = (generator, one_frame)
@@ -108,14 +105,12 @@ def test_every_source_gives_the_model_of_the_rows_in_memory(
     assert make is generator or isinstance(training_data(source, target, name="").rows, StoredRows)
     found = SharedKernelClassifier.prbf(6, covariance_type="full", **QUICK).fit(source, target)
     for name in ("means_", "covariances_", "mixing_", "objective_", "class_prior_"):
-        np.testing.assert_allclose(
-            getattr(found, name), getattr(reference, name), rtol=1e-8, atol=1e-9
-        )
+        assert_allclose(getattr(found, name), getattr(reference, name), rtol=1e-8, atol=1e-9)
     assert found.classes_.tolist() == [0, 1, 2]
     if make in IN_ANOTHER_ORDER + READ_ONCE:
         return
     for method in ("predict_proba", "log_density", "predict"):
-        np.testing.assert_allclose(
+        assert_allclose(
             getattr(found, method)(source), getattr(reference, method)(x), rtol=1e-7, atol=1e-8
         )
     expected = np.mean(reference.predict(x) == y)
@@ -128,7 +123,7 @@ def test_conditional_training(module_blobs):
     model = SharedKernelClassifier(3, training="conditional", random_state=0, max_iter=5)
     expected = model.fit(x, y).predict_proba(x)
     found = model.fit(*array_batches(x, y)).predict_proba(x)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+    assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
 def test_categories_and_missing_cells(tmp_path):
@@ -150,9 +145,9 @@ def test_categories_and_missing_cells(tmp_path):
     for source in (tmp_path / "rows.csv.gz", tmp_path / "rows.parquet", batched):
         found = SharedKernelClassifier.prbf(4, **QUICK).fit(source, "label")
         assert found.columns_.categories[2].tolist() == ["blue", "green", "red"]
-        np.testing.assert_allclose(found.means_, expected.means_, rtol=1e-8, atol=1e-9)
-        np.testing.assert_allclose(found.probabilities_, expected.probabilities_, rtol=1e-8)
-        np.testing.assert_allclose(
+        assert_allclose(found.means_, expected.means_, rtol=1e-8, atol=1e-9)
+        assert_allclose(found.probabilities_, expected.probabilities_, rtol=1e-8)
+        assert_allclose(
             found.predict_proba(source), expected.predict_proba(frame), rtol=1e-6, atol=1e-8
         )
 
@@ -170,12 +165,12 @@ def test_weights_text_labels_and_missing_labels(module_blobs, tmp_path):
     found.fit(tmp_path / "rows.parquet", "label", sample_weight="weight")
     assert found.classes_.tolist() == ["no", "yes"]
     assert found.feature_names_in_.tolist() == NAMES
-    np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-8)
+    assert_allclose(found.means_, reference.means_, rtol=1e-8)
     # another order of columns, and one that the model was not fitted to
     mixed = table_of(x[:, ::-1], labels).rename_columns([*NAMES[::-1], "label"])
     mixed = mixed.append_column("id", pa.array(range(len(x))))
     pq.write_table(mixed, tmp_path / "other.parquet")
-    np.testing.assert_allclose(
+    assert_allclose(
         found.predict_proba(tmp_path / "other.parquet"), reference.predict_proba(x), rtol=1e-7
     )
     right = found.predict(pd.DataFrame(x, columns=NAMES)) == labels
@@ -188,10 +183,9 @@ def test_weights_text_labels_and_missing_labels(module_blobs, tmp_path):
 
 def test_few_rows_are_kept_in_memory_and_give_the_same_bits(module_blobs, tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "IN_MEMORY", 1 << 20)
-    x, y = module_blobs
-    reference = SharedKernelClassifier.prbf(6, **QUICK).fit(x, y)
-    found = SharedKernelClassifier.prbf(6, **QUICK).fit(*csv_file(x, y, tmp_path))
-    np.testing.assert_array_equal(found.means_, reference.means_)
+    reference = SharedKernelClassifier.prbf(6, **QUICK).fit(*module_blobs)
+    found = SharedKernelClassifier.prbf(6, **QUICK).fit(*csv_file(*module_blobs, tmp_path))
+    assert_array_equal(found.means_, reference.means_)
 
 
 def test_refusals(module_blobs, tmp_path):
@@ -234,10 +228,10 @@ def test_a_store_holds_what_it_was_given_and_leaves_no_file(tmp_path, monkeypatc
     store.add(np.asfortranarray(x[70:]), codes[70:], weight[70:])
     assert store.sizes == [50, 20, 50]
     for found, given in zip(store.in_memory(), (x, codes, weight), strict=True):
-        np.testing.assert_array_equal(found, given)
+        assert_array_equal(found, given)
     store.recode(3, np.array([2.0, 0.0, 1.0]))
-    np.testing.assert_array_equal(store.in_memory()[1], np.array([2, 0, 1, -1])[codes])
-    np.testing.assert_array_equal(store.in_memory()[0], x)
+    assert_array_equal(store.in_memory()[1], np.array([2, 0, 1, -1])[codes])
+    assert_array_equal(store.in_memory()[0], x)
     assert not list(tmp_path.iterdir())  # it has no name
     monkeypatch.setattr(stored, "SPARE_BYTES", 1 << 62)
     with pytest.raises(ValueError, match="which is nearly full"):
