@@ -1,4 +1,4 @@
-"""Missing cells: trained by EM with them integrated out, judged by what is known."""
+"""Missing cells are integrated out, in training and in prediction."""
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,8 @@ def some_data(n=300, d=3, share=0.3, seed=0):
         [rng.normal(size=(n, d)) @ turn[0] + 1, rng.normal(size=(n, d)) @ turn[1] - 1]
     )
     y = np.repeat(["a", "b"], n)
-    holed = X.copy()
-    holed[rng.random(X.shape) < share] = np.nan
-    return X, holed, y
+    incomplete = np.where(rng.random(X.shape) < share, np.nan, X)
+    return X, incomplete, y
 
 
 # -- training --------------------------------------------------------------------------------------
@@ -37,13 +36,13 @@ def em_by_hand(x, n_sweeps):
         for row in x:
             o = ~np.isnan(row)
             h = np.isnan(row)
-            filled = row.copy()
+            expected = row.copy()
             spread = np.zeros((d, d))
             slope = covariance[np.ix_(h, o)] @ np.linalg.pinv(covariance[np.ix_(o, o)])
-            filled[h] = mean[h] + slope @ (row[o] - mean[o])
+            expected[h] = mean[h] + slope @ (row[o] - mean[o])
             spread[np.ix_(h, h)] = covariance[np.ix_(h, h)] - slope @ covariance[np.ix_(o, h)]
-            first += filled
-            second += np.outer(filled, filled) + spread
+            first += expected
+            second += np.outer(expected, expected) + spread
         mean = first / len(x)
         covariance = second / len(x) - np.outer(mean, mean)
     return mean, covariance
@@ -61,9 +60,7 @@ def test_one_full_kernel_a_class_is_em_by_hand():
 
 
 def test_one_diagonal_kernel_a_class_has_the_moments_of_the_known_cells():
-    """Where features are independent a missing cell says nothing: the most likely kernel is that of
-    the cells there are.
-    """
+    """Where features are independent, a missing cell adds nothing to the likelihood."""
     _, X, y = some_data()
     model = SharedKernelClassifier.prbf(
         [1, 1], covariance_type="diag", sharing=0.0, tol=1e-14, max_iter=2000
@@ -103,9 +100,6 @@ def test_the_objective_is_the_likelihood_of_what_is_known_and_never_falls(family
         assert_allclose(model.objective_, expected, rtol=1e-9)
 
 
-# -- what a model says -----------------------------------------------------------------------------
-
-
 # -- what means "missing" --------------------------------------------------------------------------
 
 
@@ -141,7 +135,7 @@ def test_a_feature_that_is_never_known_in_a_class_is_named_where_kernels_are_not
     SharedKernelClassifier.prbf(sharing=1.0, tol=1e-3).fit(table, y)  # learned from the other class
 
 
-# -- what a model believes of what is missing ------------------------------------------------------
+# -- imputations -----------------------------------------------------------------------------------
 
 
 def conditional_by_quadrature(model, row, feature, grid):
@@ -155,25 +149,23 @@ def conditional_by_quadrature(model, row, feature, grid):
     return (density @ grid) / density.sum(), joint.sum(axis=0) / density.sum()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_missing_cells_are_filled_by_their_conditional_mean(family):
-    X, holed, y = some_data()
+def test_missing_cells_are_imputed_by_their_conditional_mean(family):
+    X, incomplete, y = some_data()
     model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(X, y)
-    filled = model.impute(holed)
-    assert_array_equal(filled[~np.isnan(holed)], holed[~np.isnan(holed)])
+    imputed = model.impute(incomplete)
+    assert_array_equal(imputed[~np.isnan(incomplete)], incomplete[~np.isnan(incomplete)])
     grid = np.linspace(-40, 40, 20_001)
-    for i in np.flatnonzero(np.isnan(holed).sum(axis=1) == 1)[:5]:
-        feature = int(np.flatnonzero(np.isnan(holed[i]))[0])
-        mean, proba = conditional_by_quadrature(model, holed[i], feature, grid)
-        assert_allclose(filled[i, feature], mean, rtol=1e-6)
-        assert_allclose(model.predict_proba(holed[i : i + 1])[0], proba, rtol=1e-6)
-    own = model.impute(holed, y)
-    assert not np.allclose(own, filled)  # the class, where it is known, says more
+    for i in np.flatnonzero(np.isnan(incomplete).sum(axis=1) == 1)[:5]:
+        feature = int(np.flatnonzero(np.isnan(incomplete[i]))[0])
+        mean, proba = conditional_by_quadrature(model, incomplete[i], feature, grid)
+        assert_allclose(imputed[i, feature], mean, rtol=1e-6)
+        assert_allclose(model.predict_proba(incomplete[i : i + 1])[0], proba, rtol=1e-6)
+    own = model.impute(incomplete, y)
+    assert not np.allclose(own, imputed)  # a known class counts
     nothing = model.impute(np.full((1, 3), np.nan), ["b"])
     assert_allclose(nothing[0], model.mixing_[:, 1] @ model.means_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
 def test_draws_have_the_conditional_moments(family):
     X, _, y = some_data()
     model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(X, y)

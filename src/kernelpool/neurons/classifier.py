@@ -264,5 +264,5 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         return Description(
             f"A mixture of {plural(len(network.mixing), 'neuron')} that compete for the rows{place} "
             f"of {classes_text(self)} in {features_text(self)}{training_text(self)}",
-            KernelTable(network.mixing / network.mixing.sum(), word="neuron", **shapes),
+            KernelTable(network.mixing, word="neuron", **shapes),
         )

@@ -242,5 +242,5 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
             f"width in {features_text(self)}{of_few} and a logistic output layer for "
             f"{classes_text(self)} on them and on the features; width and ridge are the best of "
             f"{plural(len(network.losses), 'setting')}.",
-            KernelTable(network.mixing / network.mixing.sum(), **shapes),
+            KernelTable(network.mixing, **shapes),
         )
