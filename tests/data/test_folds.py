@@ -180,7 +180,7 @@ def test_standard_error_is_that_of_the_paired_difference():
 def constant(tempered, plain, noise=0.0):
     """Losses of 100 rows with these means; `noise` is the deviation of both."""
     wave = np.resize([noise, -noise], 100)
-    return Loss(plain + wave, tempered + wave, 1.0, np.ones(100))
+    return Loss(plain + wave, tempered + wave, np.zeros(100), 1.0, np.ones(100))
 
 
 # the standard error of a difference from the first is 1 / sqrt(100) = 0.1

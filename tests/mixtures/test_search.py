@@ -5,7 +5,7 @@ import pytest
 
 from kernelpool import SharedKernelClassifier, Start
 from kernelpool.datasets import make_clouds
-from kernelpool.mixtures import search as auto
+from kernelpool.mixtures import search
 
 EM = {"training": "em", "random_state": 0}
 
@@ -27,12 +27,9 @@ def test_the_table_holds_the_choice_and_what_it_was_chosen_from(chosen):
     assert (table["n_kernels"][i], table["sharing"][i], table["overlap"][i]) == expected
     assert table["covariance_type"][i] == chosen.training_type_
     assert set(table["covariance_type"]) == {"full", "diag", "tied", "spherical"}
-    best = table["n_folds"] == table["n_folds"].max()
-    # it is as good as the best of those that were scored on all folds, by a standard error
-    assert best[i]
+    # it is as good as the best by a standard error
     assert table["behind"][i] <= table["behind_error"][i]
-    assert table["behind"][best].min() == 0
-    assert (table["behind"] > table["behind_error"])[~best].all()  # the others lost on one fold
+    assert table["behind"].min() == 0
 
 
 def test_a_network_of_the_chosen_settings_is_the_same(chosen, clouds):
@@ -57,7 +54,7 @@ def test_what_is_given_is_not_chosen(clouds):
     assert set(table["n_kernels"]) == {5}
     assert set(table["covariance_type"]) == {"diag"}
     assert set(table["overlap"]) == {5}
-    assert set(table["sharing"]) <= set(auto.DEGREES)
+    assert set(table["sharing"]) <= {0.1, *search.GRIDS["sharing"]}
     learned = SharedKernelClassifier("auto", sharing="learned", **EM).fit(*clouds)
     assert learned.sharing_.sum(axis=1) == pytest.approx(1)
 
@@ -89,15 +86,15 @@ def test_two_rows_a_class_and_categories():
 
 def test_an_interrupted_search_fits_the_best_so_far(clouds, monkeypatch):
     calls = []
-    run = auto.MixtureTraining.run
+    run = search.MixtureTraining.run
 
     def interrupted(self, *args, **kwargs):
         calls.append(1)
-        if len(calls) == 4:
+        if len(calls) == 10:  # three folds each
             raise KeyboardInterrupt
         return run(self, *args, **kwargs)
 
-    monkeypatch.setattr(auto.MixtureTraining, "run", interrupted)
+    monkeypatch.setattr(search.MixtureTraining, "run", interrupted)
     model = SharedKernelClassifier.auto(**EM)
     with pytest.raises(KeyboardInterrupt, match="the best so far was fitted to all rows"):
         model.fit(*clouds)

@@ -46,6 +46,7 @@ from ..tables.columns import Columns
 from ..text import plural
 from .conditional import fit_discriminative
 from .description import gaussians_text, kernel_table, sharing_of, sharing_text
+from .e_step import shares_of_classes
 from .fit import (
     MixtureSettings,
     Training,
@@ -56,9 +57,8 @@ from .fit import (
     split_by_class,
 )
 from .fitted import ClassDensities, FittedSharedKernel
-from .network import shares_of_classes
 from .onnx import to_graph
-from .search import UNTIL_CHOSEN, choose_settings
+from .search import FIRST, choose_settings
 from .start import Start, check_positive, family_of, named_features
 from .stream import (
     StreamNetwork,
@@ -202,8 +202,8 @@ class SharedKernelClassifier(  # type: ignore[misc]
     selection_ : dict of str to ndarray
         What was tried on held-out rows where something is "auto", one entry a column: the settings,
         ``tempered_loss`` and how far it is ``behind`` the lowest (with its standard error,
-        ``behind_error``), ``log_loss``, ``error``, ``n_folds`` (on how many folds it was scored)
-        and ``chosen``. The guide explains them.
+        ``behind_error``), ``log_loss``, ``error``, ``n_folds`` and ``chosen``. The guide explains
+        them.
     sharing_ : ndarray of shape (n_kernels, n_classes)
         How far each class could use each kernel while training; the learned table, if it was
         learned.
@@ -425,7 +425,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
         return self
 
     def _data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        data = training_data(
+        return training_data(
             X,
             y,
             sample_weight,
@@ -434,13 +434,6 @@ class SharedKernelClassifier(  # type: ignore[misc]
             n_jobs=self.n_jobs,
             unlabeled=self.unlabeled,
         )
-        start = as_record(self.init, Start)
-        if data.levels and start.covariances is not None and start.probabilities is None:
-            raise KernelpoolError(
-                "covariances of Start are for numbers alone, and X has categorical columns; give "
-                "probabilities too, or leave the covariances out."
-            )
-        return data
 
     @property
     def _warm(self) -> bool:
@@ -450,7 +443,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
     @property
     def _auto(self) -> list[str]:
         """The parameters that are to be chosen on held-out rows."""
-        return [name for name in UNTIL_CHOSEN if is_auto(getattr(self, name))]
+        return [name for name in FIRST if is_auto(getattr(self, name))]
 
     def _mixture_settings(self, seed: int | None = None) -> MixtureSettings:
         """The parameters, resolved; those that are "auto" have the values with which the search
@@ -458,7 +451,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
         """
         if seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31))
-        resolved = {name: UNTIL_CHOSEN[name] for name in self._auto}
+        resolved = {name: FIRST[name] for name in self._auto}
         overlap = resolved.pop("overlap", self.overlap)
         resolved["overlap"] = as_record(overlap, Overlap)
         start = as_record(self.init, Start)

@@ -518,6 +518,11 @@ class MixtureTraining:
             n = len(means) if n is None else n
             means = given_array("means of Start", means, (n, d))
         if covariances is not None:
+            if self.data.levels and settings.start.probabilities is None:
+                raise KernelpoolError(
+                    "covariances of Start are for numbers alone, and X has categorical columns; "
+                    "give probabilities too, or leave the covariances out."
+                )
             shape = None if n is None else FAMILIES[family].shape(n, d)
             covariances = given_array("covariances of Start", covariances, shape)
             check_positive("covariances of Start", covariances, family)

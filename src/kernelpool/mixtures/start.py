@@ -133,6 +133,13 @@ class Start:
         if not self.n_init >= 1:
             raise KernelpoolError(f"n_init of Start must be at least 1; got {self.n_init!r}.")
 
+    @property
+    def given(self) -> str | None:
+        """The first of the parameters that is given."""
+        values = vars(self)
+        names = ("owners", "means", "covariances", "mixing")
+        return next((name for name in names if values[name] is not None), None)
+
 
 IMPUTATIONS = 4
 """How often missing cells are imputed anew, from the centers found with the imputation before."""
