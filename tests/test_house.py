@@ -98,7 +98,7 @@ def methods(tree):
 # -- where things may be done ----------------------------------------------------------------------
 
 
-@rule({"inspection": 6, "parzen": 1})
+@rule({"inspection": 6})
 def test_columns_are_learned_in_data():
     """Only data/ calls Columns.learn: pass on the columns of the fit."""
     for where, place, node in nodes(ast.Call):
@@ -131,7 +131,7 @@ def test_fitted_records_stay_in_their_room():
                 yield room(path), f"{path}:{node.lineno}", ast.unparse(node)
 
 
-@rule({"decide": 5})
+@rule()
 def test_fit_assigns_one_attribute():
     """`fit` and `partial_fit` assign `self._fitted` and nothing else: put it into the record."""
     for path, tree in TREES.items():
@@ -175,7 +175,7 @@ def test_private_names_stay_in_their_room():
             yield where, place, ast.unparse(node)
 
 
-@rule({"elsewhere": 109, "mixtures": 4, "rows": 2})
+@rule({"elsewhere": 107, "mixtures": 4, "rows": 2})
 def test_types_decide_not_attributes():
     """hasattr and getattr with a literal: give every class of the protocol the method instead."""
     for where, place, node in nodes(ast.Call):
@@ -191,7 +191,6 @@ def test_types_decide_not_attributes():
     {
         "CHUNK": 2,
         "ESTIMATORS": 1,
-        "FEWEST": 1,
         "GROWTH": 1,
         "LEAST_LOG": 1,
         "LOG_ZERO": 1,
@@ -291,9 +290,22 @@ def test_names_in_pages_exist():
             bases = (ROOT, SRC, SRC.parent, path.parent)
             if not any((base / name).exists() for base in bases):
                 yield str(place), place, name
+        for file, name in re.findall(r"literalinclude\} (\S+)\n:pyobject: (\S+)", text):
+            source = ast.parse((path.parent / file).read_text(encoding="utf-8"))
+            if name not in {f"{a}{b}" for a, b in objects(source)}:
+                yield str(place), place, f"{name} of {file}"
         for name in set(re.findall(r"`(\w+)/`", text)):
             if not any((base / name).exists() for base in (ROOT, SRC, ROOT / "docs", ROOT / "src")):
                 yield str(place), place, f"{name}/"
+
+
+def objects(tree):
+    """Classes and functions of a module, with a name in front of methods."""
+    for node in tree.body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            yield "", node.name
+    for owner, method in methods(tree):
+        yield f"{owner.name}.", method.name
 
 
 @rule()
@@ -340,13 +352,7 @@ def test_what_is_installed_names_nothing_else():
 # -- fitted models ---------------------------------------------------------------------------------
 
 
-@rule(
-    {
-        "ReducedParzenClassifier.curve_": 1,
-        "ReducedParzenClassifier.full_error_": 1,
-        "ReducedParzenClassifier.n_tried_": 1,
-    }
-)
+@rule()
 def test_documented_attributes_are_listed():
     """An attribute that the docstring documents is in dir(model) after a fit."""
     models = [fitted(name, missing=0) for name in ("em", "average", "rbf", "em_log", "neurons")]
