@@ -69,9 +69,8 @@ def _n_right(block: Block, function: Callable[..., Array], *params: Any) -> np.n
     """Weight of the rows whose code is answered, and of all that have one, (2,)."""
     codes = np.asarray(block.y)
     answer = np.asarray(function(block, *params))
-    weight = np.where(
-        codes == -1, 0.0, 1.0 if block.weight is None else np.asarray(block.weight, np.float64)
-    )
+    weight = 1.0 if block.weight is None else np.asarray(block.weight, np.float64)
+    weight = np.where(codes == -1, 0.0, weight)
     return np.array([weight @ (answer == codes), weight.sum()])
 
 
@@ -144,8 +143,8 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
         if not is_source(X, y):
             return float(super().score(X, y, sample_weight))
         check_is_fitted(self)
-        found = self._scores(labeled_source(self, X, y, sample_weight)).then(argmax_class)
-        right, total = found.rows.total(_n_right, found.function, *found.params)
+        answer = self._scores(labeled_source(self, X, y, sample_weight)).then(argmax_class)
+        right, total = answer.rows.total(_n_right, answer.function, *answer.params)
         if not total > 0:
             raise KernelpoolError("X has no rows with a label: there is nothing to score.")
         return float(right / total)
@@ -228,18 +227,16 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
           kernel 1 (b 100 %): 88.1 %; kernel 0 (a 100 %): 11.9 %
         """
         one = not hasattr(X, "columns") and np.ndim(X) == 1
-        found = explain(self, X, against=against, random_state=random_state)
-        return found[0] if one else found
+        explanations = explain(self, X, against=against, random_state=random_state)
+        return explanations[0] if one else explanations
 
     def _labels(self, codes: Array) -> Any:
-        if is_lazy(codes) or is_numpy_array(codes) or self.classes_.dtype.kind not in "biuf":
-            return map_column(
-                codes if is_lazy(codes) else to_numpy(codes),
-                self.classes_.take,
-                dtype=self.classes_.dtype,
-            )
+        classes = self.classes_
+        if is_lazy(codes) or is_numpy_array(codes) or classes.dtype.kind not in "biuf":
+            codes = codes if is_lazy(codes) else to_numpy(codes)
+            return map_column(codes, classes.take, dtype=classes.dtype)
         xp = namespace(codes)
-        return xp.take(xp.asarray(self.classes_, device=device(codes)), codes, axis=0)
+        return xp.take(xp.asarray(classes, device=device(codes)), codes, axis=0)
 
 
 def encoded_log_proba(estimator: ProbabilityClassifier, x: np.ndarray) -> np.ndarray:
@@ -292,9 +289,7 @@ class DensityClassifier(ProbabilityClassifier):
 
     def _joint(self, rows: Rows) -> RowFunction:
         """log P(C_k) p(x|C_k)."""
-        with np.errstate(divide="ignore"):
-            log_prior = np.log(self.class_prior_)
-        return self._density(rows).then(_log_joint, log_prior)
+        return self._density(rows).then(_log_joint, safe_log(self.class_prior_))
 
     def _scores(self, rows: Rows) -> RowFunction:
         return self._joint(rows)
@@ -351,8 +346,7 @@ class DensityClassifier(ProbabilityClassifier):
     def with_class_prior(self, class_prior: Any) -> Self:
         """The same model where classes have other frequencies; nothing is trained again.
 
-        Class densities are as true for other frequencies as for those of the training rows, so that
-        only P(C_k) changes.
+        p(x|C_k) does not depend on the frequencies of the classes: only P(C_k) changes.
 
         Parameters
         ----------
