@@ -292,14 +292,9 @@ class EMLogClassifier(KernelNetworkClassifier, EMLogEstimator):
                 f"ridge='loo'."
             )
         door, data = self._complete_data(X, y, sample_weight, unlabeled=np.nan)
-        settings = self._layers()
-        network, outcome = fit_classes(data, settings)
-        smallest = None if settings.is_logistic else 1 / (data.weight + len(data.classes))
-        self._fitted = FittedEMLogClassifier(door, network, smallest)
+        network, outcome = fit_classes(data, self._layers())
+        self._fitted = FittedEMLogClassifier(door, network)
         return self._finish(outcome)
-
-    def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
-        return np.asarray(self._fitted.log_proba(z))
 
     def _to_graph(self, x: Any) -> dict[str, Any]:
         return to_graph(x, self._fitted)

@@ -55,26 +55,22 @@ class EMLogSettings:
     tol: float = 1e-5
     seed: int = 0
 
-    @property
-    def is_logistic(self) -> bool:
-        """Whether outputs are log-odds."""
-        return self.readout != "least_squares"
-
 
 def fit_classes(data: TrainingData, settings: EMLogSettings) -> tuple[EMLogNetwork, str]:
     """The network of a classifier, and how the training ended."""
     n_classes = len(data.classes)
-    first = 1 if settings.is_logistic or n_classes == 2 else 0
+    logistic = settings.readout != "least_squares"
     rows: Any = data.rows
-    output: Logistic | LeastSquares
+    first = 1 if logistic or n_classes == 2 else 0
     targets = class_targets(rows.y, rows.weight, n_classes, first)
-    if settings.is_logistic:
+    output: Logistic | LeastSquares = LeastSquares(*targets, settings.ridge)
+    if logistic:
         output = Logistic(*targets, settings.ridge, bound=settings.readout == "bound")
-    else:
-        output = LeastSquares(*targets, settings.ridge)
     n_default = KERNELS_PER_CLASS * n_classes
     network, run = fit_em_log(data, output, settings, n_default)
-    if settings.is_logistic and n_classes > 2:  # the first class was the reference
+    if not logistic:
+        network = replace(network, smallest=1 / (data.weight + n_classes))
+    elif n_classes > 2:  # the first class was the reference
         weight = np.hstack([np.zeros_like(network.readout[:, :1]), network.readout])
         network = replace(network, readout=weight - weight.mean(axis=1, keepdims=True))
     return network, run.outcome

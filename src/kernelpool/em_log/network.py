@@ -108,6 +108,8 @@ class EMLogNetwork:
     n_iter: int
     best_iter: int
     converged: bool
+    smallest: float | None = None
+    """What the outputs of least squares are raised to; None where outputs are log-odds."""
 
     @cached_property
     def mixture(self) -> ClassDensities:
@@ -131,6 +133,16 @@ class EMLogNetwork:
         """(n, o)."""
         return np.asarray(self.activations(x) @ self.readout[:-1] + self.readout[-1])
 
+    def log_proba(self, x: np.ndarray) -> np.ndarray:
+        """log P(C_k|x) of a classifier, (n, K)."""
+        output = self.outputs(x)
+        if output.shape[1] == 1:
+            output = np.hstack([0 * output if self.smallest is None else 1 - output, output])
+        if self.smallest is None:
+            return np.asarray(log_softmax(output, axis=1))
+        output = np.maximum(output, self.smallest)
+        return np.asarray(np.log(output / output.sum(axis=1, keepdims=True)))
+
 
 @saved
 @dataclass(frozen=True)
@@ -139,18 +151,6 @@ class FittedEMLogClassifier:
 
     door: CompleteDoor = nested()
     network: EMLogNetwork = nested()
-    smallest: float | None = None
-    """What the outputs of least squares are raised to; None where outputs are log-odds."""
-
-    def log_proba(self, x: np.ndarray) -> np.ndarray:
-        """log P(C_k|x) of complete rows, (n, K)."""
-        output = self.network.outputs(x)
-        if output.shape[1] == 1:
-            output = np.hstack([0 * output if self.smallest is None else 1 - output, output])
-        if self.smallest is None:
-            return np.asarray(log_softmax(output, axis=1))
-        output = np.maximum(output, self.smallest)
-        return np.asarray(np.log(output / output.sum(axis=1, keepdims=True)))
 
 
 @saved

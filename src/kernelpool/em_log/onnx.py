@@ -14,12 +14,12 @@ from .network import LARGEST, EMLogNetwork, FittedEMLogClassifier, FittedEMLogRe
 def to_graph(x: Any, fitted: FittedEMLogClassifier) -> dict[str, Any]:
     """Answers of an `EMLogClassifier`."""
     network = fitted.network
-    logistic = fitted.smallest is None
+    logistic = network.smallest is None
     columns = hidden(x.indicators(fitted.door.columns.levels), network)
     outputs = columns @ network.readout[:-1] + network.readout[-1]
     if network.readout.shape[1] == 1:
         outputs = x.graph.concat([outputs * 0.0 if logistic else 1.0 - outputs, outputs])
-    probability = outputs.softmax() if logistic else outputs.clip(fitted.smallest).shares()
+    probability = outputs.softmax() if logistic else outputs.clip(network.smallest).shares()
     return {"scores": outputs, "probabilities": probability}
 
 

@@ -2,7 +2,6 @@
 `kernelpool.parzen.reduce`.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -41,19 +40,19 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         "random_state": ["random_state"],
     }
 
-    def _fit(
-        self, fit: Callable[..., Any], settings: type, X: Any, y: Any, weight: Any, *validation: Any
-    ) -> tuple[CompleteDoor, Any]:
-        """The door of the fitted record, and what `fit` makes of checked rows."""
-        door, data = self._complete_data(X, y, weight, merge=False)
+    def _inputs(
+        self, settings: type, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
+    ) -> tuple[CompleteDoor, tuple[Any, ...]]:
+        """The door of the fitted record, and what the functions that fit a network take."""
+        door, data = self._complete_data(X, y, sample_weight, merge=False)
         prior = None
         if self.class_prior is not None:
             prior = class_prior_for(self.class_prior, door.classes, door.class_share)
+            door = replace(door, class_share=prior)
         n_numbers = sum(not n for n in door.columns.levels)
+        resolved = self._settings(settings, class_prior=prior)
         rng = check_random_state(self.random_state)
-        settings = self._settings(settings, class_prior=prior)
-        network = fit(data, n_numbers, settings, rng, self._validation(door, *validation))
-        return door if prior is None else replace(door, class_share=prior), network
+        return door, (data, n_numbers, resolved, rng, self._validation(door, X_val, y_val))
 
     def _rows(self, X: Any) -> Any:
         return self._encoded(X)
@@ -257,8 +256,8 @@ class ParzenClassifier(ParzenEstimator):
         self : ParzenClassifier
             The fitted estimator.
         """
-        rows = (X, y, sample_weight, X_val, y_val)
-        self._fitted = FittedParzen(*self._fit(fit_parzen, ParzenSettings, *rows))
+        door, inputs = self._inputs(ParzenSettings, X, y, sample_weight, X_val, y_val)
+        self._fitted = FittedParzen(door, fit_parzen(*inputs))
         return self
 
     def leave_one_out_log_proba(self) -> np.ndarray:
@@ -444,8 +443,8 @@ class ReducedParzenClassifier(ParzenEstimator):
         self : ReducedParzenClassifier
             The fitted estimator.
         """
-        rows = (X, y, sample_weight, X_val, y_val)
-        door, (network, history, interrupted) = self._fit(fit_reduced, ReducedSettings, *rows)
+        door, inputs = self._inputs(ReducedSettings, X, y, sample_weight, X_val, y_val)
+        network, history, interrupted = fit_reduced(*inputs)
         self._fitted = FittedReducedParzen(door, network, history)
         if interrupted:
             raise KeyboardInterrupt("interrupted; the best network tried so far was kept")
