@@ -1,0 +1,63 @@
+"""The selection of width and ridge on held-out rows."""
+
+import numpy as np
+import pytest
+
+from kernelpool import RBFNetworkClassifier
+from kernelpool.datasets import make_ripley
+from kernelpool.errors import KernelpoolError
+
+
+def test_validation_rows_choose_and_training_rows_train(rows):
+    X, y = rows
+    X_val, y_val = make_ripley(400, random_state=5)
+    network = RBFNetworkClassifier(40, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    probability = network.predict_proba(X_val)[np.arange(400), y_val]
+    assert network.loss_ == pytest.approx(-np.log(probability).mean(), abs=1e-9)
+    with pytest.raises(KernelpoolError, match="y_val must be given"):
+        RBFNetworkClassifier().fit(X, y, X_val=X_val)
+
+
+def test_validation_rows_do_not_select_their_own_predictions():
+    """For random labels no prediction has a mean loss below log 2."""
+    rng = np.random.default_rng(0)
+    selected = []
+    held_out = []
+    for seed in range(30):
+        X, X_val = (rng.normal(size=(n, 4)) for n in (60, 40))
+        y, y_val = (rng.integers(0, 2, n) for n in (60, 40))
+        network = RBFNetworkClassifier(30, random_state=seed).fit(X, y, X_val=X_val, y_val=y_val)
+        selected.append(network.loss_)
+        held_out.append(-network.validation_log_proba_[np.arange(40), y_val].mean())
+    assert np.mean(selected) < np.mean(held_out) - 0.002
+    assert np.mean(held_out) > np.log(2) - 2 * np.std(held_out) / np.sqrt(30)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1000.0])
+def test_the_unit_of_the_weights_does_not_matter(unit):
+    """Where rows count a thousand times, ridges of a thousand times the strength are tried."""
+    X, y = make_ripley(300, random_state=3)
+    one = RBFNetworkClassifier(20, random_state=0).fit(X, y)
+    many = RBFNetworkClassifier(20, random_state=0).fit(X, y, np.full(len(X), unit))
+    assert many.ridge_ == pytest.approx(unit * one.ridge_)
+    np.testing.assert_allclose(many.predict_proba(X), one.predict_proba(X), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"n_kernels": 10}, {"init": "random"}, {"ridge": 5.0}, {"width": 3.0}, {"max_features": 1}],
+)
+def test_every_parameter_matters(rows, change):
+    X, y = rows
+    base = {"n_kernels": 40, "random_state": 0}
+    one, other = (
+        RBFNetworkClassifier(**{**base, **c}).fit(X, y).predict_proba(X) for c in ({}, change)
+    )
+    assert np.abs(one - other).max() > 1e-3
+
+
+@pytest.mark.parametrize("X", [[[0.0], [1.0]], [[0.0, 2.0], [1.0, 2.0]]])
+def test_two_rows_are_enough(X):
+    network = RBFNetworkClassifier(random_state=0).fit(X, [0, 1])
+    assert network.predict(X).tolist() == [0, 1]
+    assert np.isnan(network.loss_)
