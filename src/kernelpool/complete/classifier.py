@@ -29,7 +29,7 @@ from ..mixtures.fitted import ClassDensities
 from ..records import saved
 from ..rows import as_rows
 from ..tables.columns import Columns
-from .imputation import averaged, imputation_mixture, imputations, imputed
+from .imputation import averaged, draws_of, imputation_mixture, imputed
 
 
 @saved
@@ -56,8 +56,7 @@ class CompleteDoor:
     ) -> np.ndarray:
         """`answer` of encoded rows as complete numbers, (n, ...), as `imputation.averaged`."""
         self._check(x)
-        incomplete = np.isnan(x).any(axis=1)
-        draws = imputations(self.imputer, x[incomplete]) if incomplete.any() else None
+        draws = draws_of(self.imputer, x)
         return averaged(x, draws, lambda rows: answer(self.columns.indicators(rows)), log=log)
 
     def log_proba(

@@ -69,6 +69,16 @@ def _draw(mixture: ClassDensities, x: np.ndarray, uniform: np.ndarray) -> np.nda
     return mixture.imputed(x, drawn=(uniform[:, 0], ndtri(uniform[:, 1:])))
 
 
+def draws_of(mixture: ClassDensities | None, x: np.ndarray) -> np.ndarray | None:
+    """`imputations` of the rows that have missing cells, (N_DRAWS, m, d); None where there are none,
+    or no mixture.
+    """
+    incomplete = np.isnan(x).any(axis=1)
+    if mixture is None or not incomplete.any():
+        return None
+    return imputations(mixture, x[incomplete])
+
+
 def averaged(
     x: np.ndarray,
     draws: np.ndarray | None,

@@ -24,6 +24,7 @@ from ..penalties import Overlap
 from ..penalties.penalty import Subkernels
 from ..records import nested, saved, unsaved
 from ..rows import Block, Frame, Rows, as_rows
+from ..softmax import shares_of
 from ..tables.columns import Columns
 from .network import Params, SharedKernel
 from .start import Start
@@ -235,27 +236,89 @@ def in_one_frame(
     return members, rows.framed(frame, width)
 
 
-def average_density(mixtures: Sequence[ClassDensities], rows: Rows) -> RowFunction:
-    """log of the mean p(x|C_k) of some mixtures."""
+def average_density(
+    mixtures: Sequence[ClassDensities], rows: Rows, weights: Sequence[float] | None = None
+) -> RowFunction:
+    """log of the mean p(x|C_k) of some mixtures, weighted if weights are given."""
     frame = mixtures[0].frame
     members, framed = in_one_frame(mixtures, rows)
-    params = members, frame.log_volume, np.log(frame.unit)
+    params = members, _log_weights(mixtures, weights), frame.log_volume, np.log(frame.unit)
     return RowFunction(framed, _average_log_density, params)
 
 
+def _log_weights(mixtures: Sequence[Any], weights: Sequence[float] | None) -> tuple[float, ...]:
+    weights = [1 / len(mixtures)] * len(mixtures) if weights is None else weights
+    return tuple(np.log(weights).tolist())
+
+
 def _average_log_density(
-    block: Block, members: tuple[Member, ...], log_volume: float, log_unit: Any
+    block: Block,
+    members: tuple[Member, ...],
+    log_weights: tuple[float, ...],
+    log_volume: float,
+    log_unit: Any,
 ) -> Any:
     """Titsias & Likas 2001, (38): log of the mean of the networks' densities, (n, K), in the units
     of the data.
     """
-    each = [network.log_density(block, *params) for network, *params in members]
-    log_density = each[0]
-    if len(each) > 1:
-        log_density = logsumexp(namespace(block.x).stack(each), axis=0) - float(np.log(len(each)))
+    terms = [
+        network.log_density(block, *params) + log_weight
+        for (network, *params), log_weight in zip(members, log_weights, strict=True)
+    ]
+    log_density = terms[0]
+    if len(terms) > 1:
+        log_density = logsumexp(namespace(block.x).stack(terms), axis=0)
     # where cells are missing, the volume is that of the known ones, (n, 1)
     missing = block.missing
     return log_density - (log_volume if missing is None else (missing.observed @ log_unit)[:, None])
+
+
+def average_posterior(
+    mixtures: Sequence[ClassDensities],
+    class_priors: Sequence[np.ndarray],
+    rows: Rows,
+    weights: Sequence[float] | None = None,
+) -> RowFunction:
+    """P(mixture, kernel | x), (n, M of all mixtures), each mixture with its class priors."""
+    members, framed = in_one_frame(mixtures, rows)
+    params = members, _log_weights(mixtures, weights), tuple(class_priors)
+    return RowFunction(framed, _average_posterior, params)
+
+
+def _average_posterior(
+    block: Block,
+    members: tuple[Member, ...],
+    log_weights: tuple[float, ...],
+    class_priors: tuple[Any, ...],
+) -> Any:
+    xp = namespace(block.x)
+    terms = [
+        logsumexp(network.log_density(block, *params) + safe_log(prior), axis=1) + log_weight
+        for (network, *params), prior, log_weight in zip(
+            members, class_priors, log_weights, strict=True
+        )
+    ]
+    share = shares_of(xp.stack(terms), axis=0)  # (L, n)
+    posteriors = [
+        network.kernel_posterior(block, natural_params, mixing, class_priors[i])
+        * share[i, :][:, None]
+        for i, (network, natural_params, mixing) in enumerate(members)
+    ]
+    return xp.concat(posteriors, axis=1)
+
+
+def sample_average(
+    mixtures: Sequence[ClassDensities],
+    codes: np.ndarray,
+    rng: np.random.RandomState,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Encoded rows drawn from the classes of `codes` by the mean of some mixtures, (n, d)."""
+    drawn = rng.choice(len(mixtures), size=len(codes), p=weights)
+    x = np.empty((len(codes), len(mixtures[0].levels)))
+    for i in np.unique(drawn):
+        x[drawn == i] = mixtures[i].sample(codes[drawn == i], rng)
+    return x
 
 
 def _average_log_proba(

@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.base import MetaEstimatorMixin, _fit_context, clone
 from sklearn.utils import check_random_state
 
-from ..arrays import Array, logsumexp, namespace, safe_log
 from ..base.classifier import DensityClassifier, RowFunction
 from ..errors import KernelpoolError, without_column_warnings
 from ..inspection.description import (
@@ -23,14 +22,13 @@ from ..inspection.description import (
     training_text,
 )
 from ..records import saved
-from ..rows import Block, Rows
-from ..softmax import shares_of
+from ..rows import Rows
 from ..tables.columns import Columns
 from ..text import plural
 from .classifier import SharedKernelClassifier
 from .description import gaussians_text, kernel_table, member_name, sharing_name
 from .fit import Training, as_record, is_learned
-from .fitted import Member, average_density
+from .fitted import ClassDensities, average_density, average_posterior, sample_average
 from .onnx import average_to_graph
 from .start import check_degree
 
@@ -203,23 +201,22 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
             converged=all(member.converged_ for member in members),
         )
 
+    @property
+    def _mixtures(self) -> list[ClassDensities]:
+        return [member._fitted.network for member in self.estimators_]
+
     def _density(self, rows: Rows) -> RowFunction:
-        return average_density([member._fitted.network for member in self.estimators_], rows)
+        return average_density(self._mixtures, rows)
 
     def _posterior(self, rows: Rows) -> RowFunction:
-        density = self._density(rows)
-        return RowFunction(density.rows, _joint_posterior, (density.params[0], self.class_prior_))
+        mixtures = self._mixtures
+        return average_posterior(mixtures, [self.class_prior_] * len(mixtures), rows)
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        drawn = rng.choice(len(self.estimators_), size=len(codes))
-        x = np.empty((len(codes), self.n_features_in_))
-        for i, member in enumerate(self.estimators_):
-            x[drawn == i] = member._sample_rows(codes[drawn == i], rng)
-        return x
+        return sample_average(self._mixtures, codes, rng)
 
     def _to_graph(self, x: Any) -> dict[str, Any]:
-        networks = [member._fitted.network for member in self.estimators_]
-        return average_to_graph(x, networks, self.class_prior_)
+        return average_to_graph(x, self._mixtures, self.class_prior_)
 
     def _describe(self) -> Description:
         """The kernels of all networks, one network after the other."""
@@ -237,19 +234,3 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
             f"{features_text(self)}{training_text(self)}",
             table,
         )
-
-
-def _joint_posterior(block: Block, members: tuple[Member, ...], class_prior: Array) -> Array:
-    """P(network, kernel | x), (n, M of all networks)."""
-    xp = namespace(block.x)
-    log_prior = safe_log(class_prior)
-    evidence = [
-        logsumexp(network.log_density(block, *params) + log_prior, axis=1)
-        for network, *params in members
-    ]
-    share = shares_of(xp.stack(evidence), axis=0)  # (L, n)
-    columns = [
-        network.kernel_posterior(block, natural_params, mixing, class_prior) * share[i, :][:, None]
-        for i, (network, natural_params, mixing) in enumerate(members)
-    ]
-    return xp.concat(columns, axis=1)

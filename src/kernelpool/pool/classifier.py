@@ -5,7 +5,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -24,9 +23,10 @@ from ..inspection.description import (
     features_text,
     joined_tables,
 )
-from ..rows import Block, Rows, with_missing
+from ..mixtures.fitted import average_density, average_posterior, sample_average
+from ..rows import Rows
 from ..text import plural
-from .combine import POOLINGS, PoolNetwork
+from .combine import POOLINGS
 from .fit import PoolProgress, PoolSettings, fit_pool
 from .members import SETS
 from .onnx import to_graph
@@ -252,19 +252,17 @@ class PooledClassifier(DensityClassifier):
         return super()._rows(X)
 
     def _density(self, rows: Rows) -> RowFunction:
-        return RowFunction(rows, _log_density, (self._fitted.density_networks,))
+        mixtures, weights = self._fitted.mixtures()
+        return average_density(mixtures, rows, weights)
 
     def _posterior(self, rows: Rows) -> RowFunction:
-        return RowFunction(rows, _kernel_posterior, (self._fitted.density_networks,))
+        mixtures, weights = self._fitted.mixtures()
+        priors = [mixture.class_prior for mixture in mixtures]
+        return average_posterior(mixtures, priors, rows, weights)
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        networks = self._fitted.density_networks
-        x = np.empty((len(codes), self.n_features_in_))
-        weights = np.array([network.density_weight for network in networks])
-        chosen = rng.choice(len(networks), size=len(codes), p=weights / weights.sum())
-        for i in np.unique(chosen):
-            x[chosen == i] = networks[i].estimator._sample_rows(codes[chosen == i], rng)
-        return x
+        mixtures, weights = self._fitted.mixtures()
+        return sample_average(mixtures, codes, rng, np.array(weights) / sum(weights))
 
     @available_if(_has_densities)  # type: ignore[untyped-decorator]
     def impute(self, X: Any, y: Any = None) -> Any:
@@ -287,8 +285,7 @@ class PooledClassifier(DensityClassifier):
         x = encoded_rows(self, X, dtype=np.float64)
         densest = max(self._fitted.density_networks, key=lambda network: network.density_weight)
         codes = None if y is None else class_codes(np.asarray(y), self.classes_, None)
-        found = densest.estimator.impute(x, codes)
-        return self.columns_.imputed(X, x, found)
+        return self.columns_.imputed(X, x, densest.estimator.impute(x, codes))
 
     # -- description -------------------------------------------------------------------------------
 
@@ -340,24 +337,6 @@ class PooledClassifier(DensityClassifier):
     def _density_kernels(self) -> KernelTable | None:
         networks = self._fitted.density_networks
         tables: list[Any] = [describe(network.estimator).kernels for network in networks]
-        weights, names = (
-            [getattr(n, key) for n in networks] for key in ("density_weight", "member")
-        )
+        weights = [network.density_weight for network in networks]
+        names = [network.member for network in networks]
         return joined_tables(tables, weights, names) if tables else None
-
-
-def _log_density(block: Block, networks: list[PoolNetwork]) -> Array:
-    x = with_missing(block)
-    parts = [n.estimator.log_density(x) + np.log(n.density_weight) for n in networks]
-    return np.asarray(logsumexp(np.stack(parts), axis=0))
-
-
-def _kernel_posterior(block: Block, networks: list[PoolNetwork]) -> Array:
-    """P(j|x) of the kernels of all networks, one network after the other, (n, M)."""
-    x = with_missing(block)
-    evidence = [n.estimator.score_samples(x) + np.log(n.density_weight) for n in networks]
-    share = softmax(np.stack(evidence), axis=0)  # (networks, n)
-    parts = [
-        n.estimator.kernel_posterior(x) * s[:, None] for n, s in zip(networks, share, strict=True)
-    ]
-    return np.hstack(parts)

@@ -25,6 +25,7 @@ ridge towards equal weights (`RIDGE`) fades as rows become many.
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,8 @@ from scipy.special import log_softmax, logsumexp
 
 from ..arrays import safe_log
 from ..base.classifier import encoded_log_proba, prior_shift
-from ..complete.imputation import imputations
+from ..base.estimator import fitted_record
+from ..complete.imputation import draws_of
 from ..em import Stop, em
 from ..lbfgs import maximize
 from ..mixtures.fitted import ClassDensities
@@ -123,6 +125,12 @@ class FittedPool:
         """The networks that have a part in the densities."""
         return [network for network in self.networks if network.density_weight > 0]
 
+    def mixtures(self) -> tuple[list[ClassDensities], list[float]]:
+        """The mixtures that have a part in the densities, and their weights."""
+        networks = self.density_networks
+        mixtures = [fitted_record(network.estimator).network for network in networks]
+        return mixtures, [network.density_weight for network in networks]
+
     def scores(self, x: np.ndarray, table: Any) -> np.ndarray:
         """log P(C_k|x) up to a constant of the row, of encoded rows, (n, K); `table` is what was
         encoded.
@@ -140,14 +148,6 @@ class FittedPool:
         return np.where(is_empty, safe_log(self.class_prior), scores)
 
 
-def draws_of(imputation: ClassDensities | None, x: np.ndarray) -> np.ndarray | None:
-    """Imputations of the rows with missing cells, (S, m, d); None where there are none."""
-    incomplete = np.isnan(x).any(axis=1)
-    if imputation is None or not incomplete.any():
-        return None
-    return imputations(imputation, x[incomplete])
-
-
 def log_proba_of(networks: Sequence[PoolNetwork], rows: ViewedRows) -> np.ndarray:
     """log P(C_k|x) by each network, (L, n, K)."""
     n = len(rows.x)
@@ -159,11 +159,15 @@ def log_proba_of(networks: Sequence[PoolNetwork], rows: ViewedRows) -> np.ndarra
         by_view[network.view].append(i)
     log_proba: dict[int, np.ndarray] = {}
     for view, at in by_view.items():
-        answers = rows.averaged(
-            view, lambda z, at=at: np.stack([networks[i].log_proba(z) for i in at], axis=1)
-        )
+        in_view = [networks[i] for i in at]
+        answers = rows.averaged(view, partial(_log_proba_of_each, in_view))
         log_proba |= zip(at, np.moveaxis(answers, 1, 0), strict=True)
     return np.stack([log_proba[i] for i in range(len(networks))])
+
+
+def _log_proba_of_each(networks: list[PoolNetwork], rows: Any) -> np.ndarray:
+    """log P(C_k|x) of rows in the view of all of these networks, (n, L, K)."""
+    return np.stack([network.log_proba(rows) for network in networks], axis=1)
 
 
 def average(log_proba: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..arrays import safe_log
 from ..base.estimator import fitted_record
-from ..complete.imputation import imputation_mixture, imputed
+from ..complete.imputation import draws_of, imputation_mixture, imputed
 from ..data.door import TrainingData
 from ..data.folds import cross_fit, folds_of, row_keys, take_rows
 from ..data.labels import labeled
@@ -41,7 +41,6 @@ from .combine import (
     PoolNetwork,
     best_combination,
     combined,
-    draws_of,
     log_loss,
     log_proba_of,
     stacked,
@@ -167,7 +166,9 @@ def fit_pool(
     elif imputes and imputation is None:
         imputation = imputation_mixture(data, seed)
 
-    def of_all_rows(values: np.ndarray) -> np.ndarray:
+    def of_all_rows(values: np.ndarray | None) -> np.ndarray | None:
+        if values is None:
+            return None
         out = np.full((len(rows.x), len(data.classes)), np.nan)
         out[fit.at] = values
         return out
@@ -187,7 +188,7 @@ def fit_pool(
         imputation=imputation,
         input_columns=columns,
         held_out_proba=of_all_rows(np.exp(fit.held_out_log_proba())),
-        held_out_log_density=of_all_rows(held_out_density) if shares else None,
+        held_out_log_density=of_all_rows(held_out_density),
     )
     return fitted, fit
 
@@ -548,7 +549,7 @@ class PoolFit:
         and of what the time left out of `n_rows` rows.
         """
         if self.interrupted:
-            n_members = np.count_nonzero(list(self.weights.values()))
+            n_members = sum(weight > 0 for weight in self.weights.values())
             were = "was" if n_members == 1 else "were"
             raise KeyboardInterrupt(f"interrupted; {plural(n_members, 'member')} {were} pooled")
         failed = [trial for trial in self.trials if trial.outcome.startswith("failed")]
