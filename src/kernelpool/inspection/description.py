@@ -81,11 +81,11 @@ def joined_tables(
 
     share = np.concatenate([w * table.share for w, table in zip(weights, tables, strict=True)])
     fields = ("class_posterior", "mean", "variance", "covariance", "probability")
-    found: dict[str, Any] = {field: joined(field) for field in fields}
+    shapes: dict[str, Any] = {field: joined(field) for field in fields}
     sizes = list(map(len, tables))
     group = tuple(np.repeat(names, sizes).tolist())
     first = np.repeat([name not in names[:i] for i, name in enumerate(names)], sizes)
-    return KernelTable(share / share.sum(), **found, group=group, listed=first)
+    return KernelTable(share / share.sum(), **shapes, group=group, listed=first)
 
 
 @dataclass(frozen=True)

@@ -165,11 +165,11 @@ class DriftReference:
         """New rows in the bins of all features, one after the other; counts of batches add up."""
         names = [feature["name"] for feature in self.features]
         if hasattr(X, "columns") and names != feature_names(Columns.numbers(len(names))):
-            given = feature_names(Columns.learn(X, None))
-            missing = [name for name in names if name not in given]
+            own = feature_names(Columns.learn(X, None))
+            missing = [name for name in names if name not in own]
             if missing:
                 raise KernelpoolError(f"X lacks the column {missing[0]!r} of the reference.")
-            if given != names:
+            if own != names:
                 X = X.select(names) if hasattr(X, "select") else X[names]
         known: list[Any] = [feature["categories"] for feature in self.features]
         groups = [i for i, values in enumerate(known) if isinstance(values, int)]
@@ -208,20 +208,21 @@ class DriftReference:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, given: Any) -> Self:
+    def from_dict(cls, written: Any) -> Self:
         """From what `to_dict` wrote; refuses anything else."""
         try:
-            density = given["density"] if given["density"] is None else _checked(given["density"])
-            return cls(tuple(map(_checked, given["features"])), density)
+            density = written["density"]
+            density = None if density is None else _checked(density)
+            return cls(tuple(map(_checked, written["features"])), density)
         except (KeyError, TypeError, ValueError) as error:
             raise KernelpoolError(f"The reference for drift cannot be read: {error}.") from None
 
 
-def _checked(given: Any) -> dict[str, Any]:
+def _checked(feature: Any) -> dict[str, Any]:
     """A feature of a reference that was read from a file."""
-    edges = [float(edge) for edge in given["edges"]]
-    counts = [int(n) for n in given["counts"]]
-    values: Any = given["categories"]
+    edges = [float(edge) for edge in feature["edges"]]
+    counts = [int(n) for n in feature["counts"]]
+    values: Any = feature["categories"]
     if values is not None and not isinstance(values, int):
         values = [str(value) for value in values]
     if not np.isfinite(edges).all() or edges != sorted(edges):
@@ -229,7 +230,7 @@ def _checked(given: Any) -> dict[str, Any]:
     n_bins = 2 + (values if isinstance(values, int) else len(edges if values is None else values))
     if len(counts) != n_bins or min(counts) < 0 or not any(counts):
         raise ValueError("counts do not fit the bins")
-    return {"name": str(given["name"]), "edges": edges, "categories": values, "counts": counts}
+    return {"name": str(feature["name"]), "edges": edges, "categories": values, "counts": counts}
 
 
 def _scores(model: Any, X: Any) -> np.ndarray:
@@ -533,8 +534,8 @@ def _most_likely(
 
 def _with_share(prior: np.ndarray, k: int, share: float) -> np.ndarray:
     """Class k has this share, and the others what is left, in the same proportions."""
-    others = np.where(np.arange(len(prior)) == k, 0.0, prior)
-    prior = others * ((1 - share) / others.sum()) if others.sum() > 0 else others
+    rest = np.where(np.arange(len(prior)) == k, 0.0, prior)
+    prior = rest * ((1 - share) / rest.sum()) if rest.sum() > 0 else rest
     prior[k] = share
     return np.asarray(prior)
 

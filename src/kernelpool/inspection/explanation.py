@@ -326,12 +326,12 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
 
 def _pairs(log_proba: np.ndarray, classes: np.ndarray, against: Any) -> tuple[Any, Any]:
     """Codes of the most probable class of each row, and of the one that it is compared with."""
-    named = log_proba.argmax(axis=1)
-    rival = np.where(np.arange(len(classes)) == named[:, None], -np.inf, log_proba).argmax(axis=1)
+    likely = log_proba.argmax(axis=1)
+    rival = np.where(np.arange(len(classes)) == likely[:, None], -np.inf, log_proba).argmax(axis=1)
     if against is not None:
         code = classes.tolist().index(against)
-        rival = np.where(named == code, rival, code)
-    return named, rival
+        rival = np.where(likely == code, rival, code)
+    return likely, rival
 
 
 def _expected(coded: Any, columns: Columns, x: np.ndarray, labels: np.ndarray) -> list[list[Any]]:

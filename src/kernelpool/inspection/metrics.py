@@ -126,7 +126,7 @@ class Metrics(Sums):
     n_unlabeled: int
     """Rows without a class, which count for nothing else."""
     confusion: np.ndarray
-    """True classes down, named ones across, (K_true, K); true classes that the model does not know
+    """True classes down, predicted ones across, (K_true, K); true classes that the model does not know
     come last.
     """
     log_loss_sum: float
@@ -145,7 +145,7 @@ class Metrics(Sums):
         true: np.ndarray,
         probability: np.ndarray,
         *,
-        named: np.ndarray | None = None,
+        predicted: np.ndarray | None = None,
         decision: np.ndarray | None = None,
         n_true: int | None = None,
     ) -> Self:
@@ -158,7 +158,7 @@ class Metrics(Sums):
             does not know.
         probability : ndarray of shape (n, K)
             Of all classes.
-        named : ndarray of shape (n,), default=None
+        predicted : ndarray of shape (n,), default=None
             Codes of the labels; None takes the most probable class.
         decision : ndarray of shape (n,), default=None
             0 for a row that was accepted, 1 for an ambiguous, 2 for a novel one; None accepts all.
@@ -176,18 +176,18 @@ class Metrics(Sums):
         n, n_classes = probability.shape
         decision = np.zeros(n, np.int64) if decision is None else np.asarray(decision)[known]
         likely = probability.argmax(axis=1)
-        named = likely if named is None else np.asarray(named)[known]
+        predicted = likely if predicted is None else np.asarray(predicted)[known]
         hit = true[:, None] == np.arange(n_classes)  # (n, K)
-        given = np.where(hit, probability, 0).sum(axis=1)
+        of_class = np.where(hit, probability, 0).sum(axis=1)
         confusion = np.zeros((n_true or n_classes, n_classes), np.int64)
-        np.add.at(confusion, (true, named), 1)
+        np.add.at(confusion, (true, predicted), 1)
         decisions = np.zeros((len(DECISIONS), 2), np.int64)
-        np.add.at(decisions, decision, np.column_stack([np.ones(n, np.int64), named != true]))
+        np.add.at(decisions, decision, np.column_stack([np.ones(n, np.int64), predicted != true]))
         return cls(
             n_rows=n,
             n_unlabeled=int((~known).sum()),
             confusion=confusion,
-            log_loss_sum=-float(np.log(np.maximum(given, np.finfo(np.float64).tiny)).sum()),
+            log_loss_sum=-float(np.log(np.maximum(of_class, np.finfo(np.float64).tiny)).sum()),
             brier_sum=float(((probability - hit) ** 2).sum()),
             bins=bin_sums(probability.max(axis=1), likely == true),
             decisions=decisions,
@@ -201,7 +201,7 @@ class Metrics(Sums):
 
     @property
     def n_errors(self) -> int:
-        """Rows that were given another class than their own."""
+        """Rows that were predicted in another class than their own."""
         return int(self.confusion.sum() - np.trace(self.confusion))
 
     @property
@@ -322,9 +322,9 @@ class CoverageCurve(NamedTuple):
 
 def ambiguity_of(probability: np.ndarray) -> np.ndarray:
     """1 - m(x): the model's own probability that its label is wrong, (n,)."""
-    others = np.array(probability, dtype=np.float64)
-    np.put_along_axis(others, np.argmax(others, axis=1)[:, None], 0.0, axis=1)
-    return np.asarray(others.sum(axis=1))
+    rest = np.array(probability, dtype=np.float64)
+    np.put_along_axis(rest, np.argmax(rest, axis=1)[:, None], 0.0, axis=1)
+    return np.asarray(rest.sum(axis=1))
 
 
 def coverage_curve(
@@ -389,8 +389,8 @@ class ModelComparison:
         """From the codes of the classes, (n,), and the probabilities of both, (n, K)."""
         n = len(codes)
         both = np.stack([first, second])
-        named = both.argmax(axis=2)  # (2, n)
-        wrong = named != codes
+        predicted = both.argmax(axis=2)  # (2, n)
+        wrong = predicted != codes
         loss = -np.log(np.maximum(both[:, np.arange(n), codes], np.finfo(np.float64).tiny))
         only = int((wrong[0] & ~wrong[1]).sum()), int((wrong[1] & ~wrong[0]).sum())
         most = [paired_difference(*pair, n, alpha / 2) for pair in (only, only[::-1])]
@@ -406,7 +406,7 @@ class ModelComparison:
             confidence=1 - alpha,
             log_loss_difference=float(gap.mean()),
             log_loss_error=float(gap.std(ddof=1) / n**0.5) if n > 1 else float("inf"),
-            n_different=int((named[0] != named[1]).sum()),
+            n_different=int((predicted[0] != predicted[1]).sum()),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -232,7 +232,7 @@ def layers(estimator: Any) -> tuple[list[Any], list[Any]]:
     """An estimator and those inside it, the model or the first of several last; and the
     transformers before that.
     """
-    found = [estimator]
+    estimators = [estimator]
     steps = []
     while True:
         attribute = inside_of(estimator)
@@ -242,9 +242,9 @@ def layers(estimator: Any) -> tuple[list[Any], list[Any]]:
         else:
             inner = getattr(estimator, attribute or "_inner", None)
         if inner is None:
-            return found, steps
+            return estimators, steps
         estimator = inner
-        found.append(estimator)
+        estimators.append(estimator)
 
 
 def inside_of(estimator: Any) -> str | None:
@@ -263,10 +263,10 @@ def log_density(estimator: Any, X: Any) -> np.ndarray:
     """log p(x|C_k) by the model inside, (n, K), in the features that it takes; pipelines do not
     hand it on.
     """
-    found, steps = layers(estimator)
+    estimators, steps = layers(estimator)
     for step in steps:
         X = step.transform(X)
-    return np.asarray(to_numpy(found[-1].log_density(X)), np.float64)
+    return np.asarray(to_numpy(estimators[-1].log_density(X)), np.float64)
 
 
 def is_fitted_estimator(estimator: Any) -> bool:

@@ -43,14 +43,14 @@ def to_graph(x: Any, fitted: Any) -> dict[str, Any]:
     else:
         scores = (stacked * fitted.weights[:, None]).sum(1)
     scores = scores + g.finite(safe_log(fitted.class_prior) - np.log(fitted.class_shares))
-    found = {"scores": scores, "probabilities": scores.softmax()}
+    pooled = {"scores": scores, "probabilities": scores.softmax()}
     weight = np.array([network.density_weight for network in fitted.networks])
     if weight.any():
         densities = g.stack([answers[i]["log_density"] for i in np.flatnonzero(weight)])
         log_density = (densities + np.log(weight[weight > 0])[:, None]).logsumexp()
         joint = log_density + g.safe_log(fitted.class_prior)
-        found |= {"log_density": log_density, "score_samples": joint.logsumexp()}
-    return found
+        pooled |= {"log_density": log_density, "score_samples": joint.logsumexp()}
+    return pooled
 
 
 def in_view(x: Any, view: View) -> Any:

@@ -206,5 +206,5 @@ def _checked_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
         raise ModelFileError(
             f"summary must hold only what JSON can: {short(str(error))}."
         ) from None
-    found: dict[str, Any] = parse_json(text, "summary")[0][0][0]
-    return found
+    checked: dict[str, Any] = parse_json(text, "summary")[0][0][0]
+    return checked

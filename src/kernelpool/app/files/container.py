@@ -94,12 +94,12 @@ def parse_json(text: str, what: str) -> Any:
         raise ModelFileError(f"The {what} holds more than {MOST_VALUES} values; no more are read.")
     deep = f"The {what} is nested too deep; at most {DEEPEST} levels are read."
     try:
-        found = json.loads(text, object_pairs_hook=_once_each, parse_constant=_no_constant)
+        value = json.loads(text, object_pairs_hook=_once_each, parse_constant=_no_constant)
     except RecursionError:
         raise ModelFileError(deep) from None
     except ValueError as error:
         raise ModelFileError(f"The {what} is not JSON: {error}.") from None
-    level = [found]
+    level = [value]
     for _ in range(DEEPEST):
         lists = [
             p.values() if isinstance(p, dict) else p for p in level if isinstance(p, list | dict)
@@ -107,14 +107,14 @@ def parse_json(text: str, what: str) -> Any:
         level = [part for parts in lists for part in parts]
     if level:
         raise ModelFileError(deep)
-    return found
+    return value
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    named = dict(pairs)
+    if len(named) < len(pairs):
         raise ValueError("a name occurs twice in one object")
-    return found
+    return named
 
 
 def _no_constant(text: str) -> Any:

@@ -352,11 +352,13 @@ def _evaluation(
     refused = {} if reject is None else {reject.novel_label_: 2, reject.ambiguous_label_: 1}
     decision = np.array([refused.get(label, 0) for label in labels])
     place = {label: code for code, label in enumerate(np.asarray(model.classes_).tolist())}
-    named = np.array([place.get(label, code) for label, code in zip(labels, likely, strict=True)])
-    named = np.where(decision > 0, likely, named)
-    metrics = Metrics.of(y, probability, named=named, decision=decision, n_true=n_true)
+    predicted = np.array(
+        [place.get(label, code) for label, code in zip(labels, likely, strict=True)]
+    )
+    predicted = np.where(decision > 0, likely, predicted)
+    metrics = Metrics.of(y, probability, predicted=predicted, decision=decision, n_true=n_true)
     ambiguity = ambiguity_of(probability)
-    wrong = named != y
+    wrong = predicted != y
     charts["calibration"] = _chart(lambda ax: plots.draw_calibration(metrics.bins, ax))
     hit = np.diag(metrics.confusion)
     total = metrics.confusion.sum(axis=1)
