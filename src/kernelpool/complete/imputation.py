@@ -26,10 +26,16 @@ from ..rows.sample import content_key, sample_rows
 N_DRAWS = 8
 """Imputations of a row, over which predictions are averaged."""
 
-MOST_ROWS, ROWS_A_FEATURE, MOST_KERNELS, MOST_FULL = 1000, 20, 6, 40
-"""Rows that the mixture is fitted to, about; rows for each feature that a kernel needs; most
-kernels; and numbers up to which they have full covariances.
-"""
+MOST_ROWS = 1000
+"""Rows that the mixture is fitted to, about."""
+
+ROWS_A_FEATURE = 20
+"""Rows for each feature that a kernel needs."""
+
+MOST_KERNELS = 6
+
+MOST_FULL = 40
+"""Numbers up to which kernels have full covariances."""
 
 LEAST_LOG = -745.0
 """Below it exp is zero: logarithms of zero are averaged as if they were this small."""
@@ -129,9 +135,8 @@ def imputed(mixture: ClassDensities, x: np.ndarray) -> np.ndarray:
     incomplete = np.isnan(x).any(axis=1)
     if not incomplete.any():
         return x
-    some = x[incomplete]
     out = x.copy()
-    key = content_key(mixture.frame.inside(some), 0)[:, None] * 2.0**20
+    key = content_key(mixture.frame.inside(x[incomplete]), 0)[:, None] * 2.0**20
     uniform = np.column_stack([content_key(key, i) for i in range(1 + x.shape[1])])
-    out[incomplete] = _draw(mixture, some, uniform)
+    out[incomplete] = _draw(mixture, x[incomplete], uniform)
     return out

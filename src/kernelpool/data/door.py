@@ -117,28 +117,28 @@ def surveyed(
     not given. Without `columns`, all are numbers.
     """
     columns = Columns.numbers(rows.n_features) if columns is None else columns
-    found = rows.total(survey, np.zeros(rows.n_features), len(classes))
-    total = float(found.by_code.sum())
+    about_zero = rows.total(survey, np.zeros(rows.n_features), len(classes))
+    total = float(about_zero.by_code.sum())
     if not 1 / HEAVIEST <= total <= HEAVIEST:
         raise KernelpoolError(
             f"sample_weight must sum to a number between {1 / HEAVIEST:g} and {HEAVIEST:g}; got "
             f"{total:g}. Multiply all weights by a constant: a weight is a number of rows."
         )
-    if not (found.weight > 0).all():
+    if not (about_zero.weight > 0).all():
         raise KernelpoolError(
-            f"{feature_name(np.argmin(found.weight > 0), columns)} of X is missing in every row, so "
+            f"{feature_name(np.argmin(about_zero.weight > 0), columns)} of X is missing in every row, so "
             "nothing can be learned of it; leave it out."
         )
-    incomplete = (found.observed != found.by_code[:, None]).any()
+    incomplete = (about_zero.observed != about_zero.by_code[:, None]).any()
     return TrainingData(
         rows,
         classes,
         columns,
-        scale_of(rows, found, columns) if scale is None else scale,
-        found.by_code[1:],
-        float(found.by_code[0]),
-        float(found.n_rows),
-        found.observed if incomplete else None,
+        scale_of(rows, about_zero, columns) if scale is None else scale,
+        about_zero.by_code[1:],
+        float(about_zero.by_code[0]),
+        float(about_zero.n_rows),
+        about_zero.observed if incomplete else None,
     )
 
 
@@ -276,22 +276,20 @@ def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]
     fitted = estimator.__sklearn_is_fitted__()
     if is_foreign_array(X):
         check_foreign_array(X)
-        columns = estimator.columns_ if fitted else Columns.numbers(X.shape[1])
-        x = X
-        if fitted:
-            _check_n_features(estimator, X, reset=False)
+        columns = Columns.numbers(X.shape[1])
     elif fitted:
-        columns = estimator.columns_
-        x = encoded_rows(estimator, X)
+        X = encoded_rows(estimator, X)
     else:
-        columns, x = learned_rows(X, estimator.categorical_features, type(estimator).__name__)
-    if any(columns.levels) or has_missing(x):
-        found = "has columns of categories" if any(columns.levels) else "contains NaN"
+        columns, X = learned_rows(X, estimator.categorical_features, type(estimator).__name__)
+    if fitted:
+        columns = estimator.columns_
+        _check_n_features(estimator, X, reset=False)
+    if any(columns.levels) or has_missing(X):
+        what = "has columns of categories" if any(columns.levels) else "contains NaN"
         raise KernelpoolError(
-            f"{method} takes complete numbers alone, and Input X {found}; leave them out, or use "
-            "fit."
+            f"{method} takes complete numbers alone, and Input X {what}; leave them out, or use fit."
         )
-    return columns, x
+    return columns, X
 
 
 def validation_rows(

@@ -51,8 +51,10 @@ HIGHEST_LOSS = 1e6
 N_PARTS = 5
 """Parts of held-out rows that select for each other."""
 
-COLDEST, HOTTEST = 1e-4, 2.0
-"""Bounds of beta; mixtures of full kernels in a hundred dimensions want a hundredth and less."""
+LEAST_BETA = 1e-4
+"""Mixtures of full kernels in a hundred dimensions want a hundredth and less."""
+
+MOST_BETA = 2.0
 
 
 def row_keys(X: Any, weight: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
@@ -312,7 +314,7 @@ class Selection:
         if key is not None:
             fold = stratified_folds(codes, N_PARTS, key=key, spare_single=False)
             self.part = np.maximum(fold, 0)
-        self.log_proba = np.empty((len(codes), 0))
+        self.log_proba = np.full((len(codes), 1), np.nan)
         """log P(C_k|x) of each row at the step that the other parts select, (n, K)."""
         self._least = np.full(int(self.part.max(initial=0)) + 1, np.inf)
 
@@ -320,14 +322,12 @@ class Selection:
         """Take the predictions of one step, (n, K); return its log-loss per row, on all rows."""
         own = log_proba[np.arange(len(self.codes)), self.codes]
         loss = -self.weight * np.maximum(own, -HIGHEST_LOSS)
-        loss_of, weight_of = (
-            np.bincount(self.part, a, minlength=len(self._least)) for a in (loss, self.weight)
-        )
-        others = (loss.sum() - loss_of) / np.maximum(self.weight.sum() - weight_of, 1e-300)
-        better = others < (1 - self.gain) * self._least
-        self._least = np.where(better, others, self._least)
-        kept = self.log_proba if self.log_proba.shape == log_proba.shape else log_proba
-        self.log_proba = np.where(better[self.part][:, None], log_proba, kept)
+        rest_loss = loss.sum() - np.bincount(self.part, loss)
+        rest_weight = self.weight.sum() - np.bincount(self.part, self.weight)
+        rest = rest_loss / np.maximum(rest_weight, 1e-300)
+        better = rest < (1 - self.gain) * self._least
+        self._least = np.where(better, rest, self._least)
+        self.log_proba = np.where(better[self.part][:, None], log_proba, self.log_proba)
         return float(loss.sum() / max(self.weight.sum(), 1e-300))
 
 
@@ -370,31 +370,31 @@ def held_out_loss(log_joint: np.ndarray, code: np.ndarray, weight: np.ndarray) -
         scaled = beta * log_joint
         return np.asarray(logsumexp(scaled, axis=1) - scaled[np.arange(len(code)), code])
 
-    found = minimize_scalar(
+    log_beta = minimize_scalar(
         lambda log_beta: weight @ loss_at(np.exp(log_beta)),
-        bounds=(np.log(COLDEST), np.log(HOTTEST)),
+        bounds=(np.log(LEAST_BETA), np.log(MOST_BETA)),
         method="bounded",
         options={"xatol": 0.01},
-    )
-    beta = float(np.exp(found.x))
+    ).x
+    beta = float(np.exp(log_beta))
     return Loss(loss_at(1.0), loss_at(beta), log_joint.argmax(axis=1) != code, beta, weight)
 
 
 def choose(losses: list[Loss], sizes: Sequence[tuple[float, ...]]) -> int:
-    """The smallest of the best calibrated of those that discriminate best.
+    """One-standard-error rule, three times: lowest tempered loss, then lowest loss, then smallest
+    model.
 
-    "Best" is within a standard error of the lowest loss: first by the tempered loss, of these by
-    the plain loss. `sizes` are compared entry by entry. Of several that are smallest, the one with
-    the lowest plain loss is taken, and the earliest of equals (to six places: the rest is
-    rounding).
+    `sizes` are compared entry by entry. Of several that are smallest, the one with the lowest plain
+    loss is taken, and the earliest of equals (to six places: the rest is rounding).
     """
-    sharp = _lowest(list(range(len(losses))), losses, "tempered")
-    calm = _lowest(sharp, losses, "plain")
-    return min(calm, key=lambda i: (sizes[i], round(losses[i].mean(losses[i].plain), 6), i))
+    among = list(range(len(losses)))
+    for kind in ("tempered", "plain"):
+        among = _lowest(among, losses, kind)
+    return min(among, key=lambda i: (sizes[i], round(losses[i].mean(losses[i].plain), 6), i))
 
 
 def _lowest(among: list[int], losses: list[Loss], kind: str) -> list[int]:
-    """Those whose loss of this kind is within a standard error of the lowest."""
+    """Losses of this kind within a standard error of the lowest."""
     best = min((losses[i] for i in among), key=lambda loss: loss.mean(getattr(loss, kind)))
-    ahead = {i: losses[i].behind(best, kind) for i in among}
-    return [i for i in among if ahead[i][0] <= ahead[i][1]]
+    behind = ((i, *losses[i].behind(best, kind)) for i in among)
+    return [i for i, excess, error in behind if excess <= error]

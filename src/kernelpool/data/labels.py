@@ -63,18 +63,15 @@ def distinct_labels(labels: np.ndarray, marker: Any) -> np.ndarray:
             "rows out, or pass unlabeled=np.nan to SharedKernelClassifier, which learns from them."
         )
     if known.dtype == object:
-        text = np.array([isinstance(label, str | bytes) for label in known], bool)
-        if text.any() and not text.all():
-            other = known[np.argmax(text != text[0])]
+        is_text = np.array([isinstance(label, str) for label in known], bool)
+        if is_text.any() and not is_text.all():
+            second = known[np.argmax(is_text != is_text[0])]
             raise KernelpoolError(
                 f"y must hold labels of one kind; found text and numbers, {label_name(known[0])} "
-                f"and {label_name(other)}. Convert y to str, or name the label of unlabeled rows "
+                f"and {label_name(second)}. Convert y to str, or name the label of unlabeled rows "
                 "with unlabeled=."
             )
-        if len(known) and not text.any():
-            known = np.asarray(known.tolist())
-        elif text.any() and not any(isinstance(label, bytes) for label in known):
-            known = known.astype(str)
+        known = known.astype(str) if is_text.any() else np.asarray(known.tolist())
     if known.dtype.kind == "f":
         assert_all_finite(known, input_name="y")
     if len(known):
@@ -104,13 +101,13 @@ def class_codes(
     """Codes 0..K-1 of labels, -1 where there is none, (n,)."""
     codes = np.full(len(labels), -1, np.int64)
     known = ~is_unlabeled(labels, marker)
-    given, classes = (
-        np.asarray(part.tolist()) if part.dtype == object else part
-        for part in (labels[known], classes)
+    labels, classes = (
+        np.asarray(values.tolist()) if values.dtype == object else values
+        for values in (labels[known], classes)
     )
-    if (given.dtype.kind in "US") == (classes.dtype.kind in "US"):
-        codes[known] = np.minimum(np.searchsorted(classes, given), len(classes) - 1)
-    unknown = given[(codes[known] < 0) | (classes[codes[known]] != given)]
+    if (labels.dtype.kind in "US") == (classes.dtype.kind in "US"):
+        codes[known] = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    unknown = labels[(codes[known] < 0) | (classes[codes[known]] != labels)]
     if len(unknown):
         raise KernelpoolError(
             f"{name} has the label {label_name(unknown[0])}, which is none of the classes "
@@ -138,9 +135,9 @@ def spread_shares(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, 
     check_consistent_length(X, table)
     classes = np.array(list(y.columns)) if hasattr(y, "columns") else np.arange(table.shape[1])
     total = table.sum(axis=1)
-    bad = ~np.isfinite(total) | (table < 0).any(axis=1) | (np.abs(total - 1) > 1e-6)
-    if bad.any():
-        row = int(np.argmax(bad))
+    invalid = ~(np.abs(total - 1) <= 1e-6) | (table < 0).any(axis=1)
+    if invalid.any():
+        row = int(np.argmax(invalid))
         raise KernelpoolError(
             "y as a matrix must hold class probabilities, rows that sum to one; "
             f"row {row} holds {table[row].tolist()[:8]}."
@@ -157,9 +154,9 @@ def spread_shares(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, 
 
 def given_weights(X: Any, sample_weight: Any) -> np.ndarray:
     """`sample_weight`, checked, in NumPy; ones where it is None."""
-    given = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
+    weight = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
     rows = np.empty((X.shape[0], 1))
-    return np.asarray(_check_sample_weight(given, rows, dtype=FLOATS, ensure_non_negative=True))
+    return np.asarray(_check_sample_weight(weight, rows, dtype=FLOATS, ensure_non_negative=True))
 
 
 Labeled = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -190,37 +187,37 @@ def merge_duplicates(rows: Labeled) -> tuple[Labeled, np.ndarray]:
     return (x[first], codes[first], weight), order[first]
 
 
-def class_prior_for(given: Any, classes: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def class_prior_for(class_prior: Any, classes: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Class priors from None, "balanced", a dict of some labels, or one number a class; `shares`
-    (K,) are those of the rows, and the priors where none are given.
+    (K,) are those of the rows, and the priors where it is None.
     """
-    if given is None:
+    if class_prior is None:
         return shares
-    if isinstance(given, str):
-        if given != "balanced":
+    if isinstance(class_prior, str):
+        if class_prior != "balanced":
             raise KernelpoolError(
-                f"class_prior must be 'balanced', a dict or one number a class; got {given!r}."
+                f"class_prior must be 'balanced', a dict or one number a class; got {class_prior!r}."
             )
         return np.full(len(classes), 1 / len(classes))
-    if not isinstance(given, Mapping):
-        prior = given_array("class_prior", given, classes.shape)
+    if not isinstance(class_prior, Mapping):
+        prior = given_array("class_prior", class_prior, classes.shape)
         check_columns("class_prior", prior[:, None])
         return prior
     labels = classes.tolist()
-    unknown = [label for label in given if label not in labels]
+    unknown = [label for label in class_prior if label not in labels]
     if unknown:
         raise KernelpoolError(
             f"class_prior names {unknown[0]!r}, which is none of the classes {labels}."
         )
-    named = np.array([label in given for label in labels])
-    prior = np.array([float(given.get(label, 0.0)) for label in labels])
+    named = np.array([label in class_prior for label in labels])
+    prior = np.array([float(class_prior.get(label, 0.0)) for label in labels])
     left = 1 - prior.sum()
     if not np.isfinite(left) or prior.min() < 0 or left < -1e-6 or (named.all() and left > 1e-6):
         raise KernelpoolError(
-            f"class_prior must be shares that sum to one, over all classes; got {dict(given)}."
+            f"class_prior must be shares that sum to one, over all classes; got {dict(class_prior)}."
         )
     rest = np.where(named, 0.0, shares)
-    if not named.all() and rest.sum() > 0:
+    if rest.sum() > 0:
         prior = prior + max(left, 0.0) * rest / rest.sum()
     return np.asarray(prior / prior.sum())
 

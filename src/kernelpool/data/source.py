@@ -20,8 +20,11 @@ from ..tables.columns import FEW, Columns, reason_to_leave_out, sorted_categorie
 from ..text import is_missing
 from .labels import FLOATS
 
-MOST_LOOKED_AT, FEWEST_LOOKED_AT = 1000, 50
-"""First rows in which a column that gives the class away has few values, and rows that show it."""
+FEWEST_ROWS = 50
+"""Of fewer rows no column gives the class away."""
+
+FIRST_ROWS = 1000
+"""In which such a column has few values: all rows are not looked at in vain."""
 
 
 IN_MEMORY = 64 << 20
@@ -61,18 +64,18 @@ def warn_of_columns(
     """
     if columns.names is None:  # the numbers of another network have none
         return
-    found = []
+    reasons = []
     for i, values in enumerate(columns.categories):
-        why = None if values is None else reason_to_leave_out(values.tolist(), n_rows)
-        if why is None and x is not None and codes is not None:
+        reason = None if values is None else reason_to_leave_out(values.tolist(), n_rows)
+        if reason is None and x is not None and codes is not None:
             most = int(codes.max()) + 1 if values is None else FEW
             if _gives_away(x[codes >= 0, i], codes[codes >= 0], most):
-                why = "each of its values is found in one class alone"
-        if why is not None:
-            found.append(f"{columns.label(i)} ({why})")
-    if found:
+                reason = "each of its values is found in one class alone"
+        if reason is not None:
+            reasons.append(f"{columns.label(i)} ({reason})")
+    if reasons:
         warn(
-            f"X has columns that may mislead: {'; '.join(found)}. Leave out what new rows will not "
+            f"X has columns that may mislead: {'; '.join(reasons)}. Leave out what new rows will not "
             "have, or not before their class is known.",
             ColumnWarning,
         )
@@ -83,7 +86,7 @@ def _gives_away(x: np.ndarray, codes: np.ndarray, most: int) -> bool:
     is a value.
     """
     x = np.where(np.isnan(x), np.inf, x)
-    if len(x) < FEWEST_LOOKED_AT or len(np.unique(x[:MOST_LOOKED_AT])) > most:
+    if len(x) < FEWEST_ROWS or len(np.unique(x[:FIRST_ROWS])) > most:
         return False
     values, at = np.unique(x, return_inverse=True)
     code_of = np.zeros(len(values), int)
@@ -97,7 +100,7 @@ def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, li
     """
     # one set of chunks for all columns: Dask joins files of which few columns are read
     X = X.map_partitions(lambda frame: frame)
-    others = [
+    targets = [
         columns_named(X, [name])[name] if isinstance(name, str) else name
         for name in (y, sample_weight)
     ]
@@ -115,7 +118,9 @@ def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, li
     array = X.astype("float32" if kinds == {"float32"} else "float64").to_dask_array()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # strings of pandas become objects
-        columns = [column.to_dask_array() if is_lazy_frame(column) else column for column in others]
+        columns = [
+            column.to_dask_array() if is_lazy_frame(column) else column for column in targets
+        ]
     return array, *columns, names  # type: ignore[return-value]
 
 
@@ -152,14 +157,14 @@ def read(
     categories: list[_Values | None] = []
     names = None if columns is None else columns.names
     for table, target, weight in batches(X, y, sample_weight, names=names):
-        found = columns or Columns.learn(table, categorical_features)
-        x = checked_rows("SharedKernelClassifier", table, found, fewest=0)
+        of_batch = columns or Columns.learn(table, categorical_features)
+        x = checked_rows("SharedKernelClassifier", table, of_batch, fewest=0)
         if not len(x):
             continue
         if store is None:
-            learned = found
+            learned = of_batch
             store = Store(x.shape[1], x.dtype, weighted=weight is not None)
-            categories = [None if values is None else _Values() for values in found.categories]
+            categories = [None if values is None else _Values() for values in of_batch.categories]
         if x.shape[1] != store.n_features:
             raise ValueError(
                 f"A batch of X has {x.shape[1]} features; the first one has {store.n_features}."
@@ -167,7 +172,7 @@ def read(
         if (weight is not None) != store.weighted:
             raise ValueError("Either all batches of X have a sample_weight, or none has.")
         if columns is None:
-            _recode(x, found, categories)
+            _recode(x, of_batch, categories)
         codes = np.full(len(x), -1.0) if target is None else labels.codes(target.tolist())
         store.add(x, codes, weight)
     if store is None or learned is None:
@@ -178,13 +183,13 @@ def read(
     return learned, np.array([*labels, None], object)[:-1], store
 
 
-def _recode(x: np.ndarray, found: Columns, categories: list[_Values | None]) -> None:
+def _recode(x: np.ndarray, of_batch: Columns, categories: list[_Values | None]) -> None:
     """Codes of one batch as codes of all that have been read, in place."""
-    for i, (values, known) in enumerate(zip(found.categories, categories, strict=True)):
+    for i, (values, known) in enumerate(zip(of_batch.categories, categories, strict=True)):
         if (values is None) != (known is None):
             held = ("numbers", "categories") if known is None else ("categories", "numbers")
             raise KernelpoolError(
-                f"{found.label(i)} of X holds {held[0]} in the first batch and {held[1]} in a "
+                f"{of_batch.label(i)} of X holds {held[0]} in the first batch and {held[1]} in a "
                 "later one. Give it one type, or name it in categorical_features."
             )
         if values is not None and known is not None:

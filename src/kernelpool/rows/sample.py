@@ -59,9 +59,9 @@ class Sample:
 
     def of_class(self, k: int) -> ClassSample:
         """The distinct rows of class k; equal rows become one with their joint weight."""
-        mine = self.code == k
-        x, place = np.unique(self.x[mine], axis=0, return_inverse=True)
-        return ClassSample(x, np.bincount(place.ravel(), self.weight[mine], minlength=len(x)))
+        in_class = self.code == k
+        x, place = np.unique(self.x[in_class], axis=0, return_inverse=True)
+        return ClassSample(x, np.bincount(place.ravel(), self.weight[in_class], minlength=len(x)))
 
 
 def sample_rows(rows: Rows, n_classes: int, seed: int, most: int = MOST_ROWS) -> list[ClassSample]:
