@@ -136,8 +136,8 @@ class TabularClassifier(ProbabilityClassifier):
         if X_val is None:
             return None
         rows = X_val, y_val, sample_weight_val
-        x, *labels = validation_rows(*rows, door.columns, door.classes, type(self).__name__)
-        return door.complete(x), *labels
+        x, codes, weight = validation_rows(*rows, door.columns, door.classes, type(self).__name__)
+        return door.complete(x), codes, weight
 
     # -- answers -----------------------------------------------------------------------------------
 
