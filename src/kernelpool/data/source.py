@@ -20,7 +20,7 @@ from ..tables.columns import FEW, Columns, reason_to_leave_out, sorted_categorie
 from ..text import is_missing
 from .labels import FLOATS
 
-FEWEST_ROWS = 50
+FEWEST_TO_MISLEAD = 50
 """Of fewer rows no column gives the class away."""
 
 FIRST_ROWS = 1000
@@ -86,7 +86,7 @@ def _gives_away(x: np.ndarray, codes: np.ndarray, most: int) -> bool:
     is a value.
     """
     x = np.where(np.isnan(x), np.inf, x)
-    if len(x) < FEWEST_ROWS or len(np.unique(x[:FIRST_ROWS])) > most:
+    if len(x) < FEWEST_TO_MISLEAD or len(np.unique(x[:FIRST_ROWS])) > most:
         return False
     values, at = np.unique(x, return_inverse=True)
     code_of = np.zeros(len(values), int)
