@@ -189,12 +189,9 @@ def test_types_decide_not_attributes():
 
 @rule(
     {
-        "CHUNK": 2,
         "ESTIMATORS": 1,
-        "GROWTH": 1,
         "LEAST_LOG": 1,
         "LOG_ZERO": 1,
-        "MOST_INDICATORS": 1,
         "MOST_KERNELS": 1,
         "MOST_ROWS": 2,
         "N_BINS": 1,

@@ -10,7 +10,7 @@ P = TypeVar("P")
 FIRST_LIMIT = 4.0
 """Longest step of `Squarem` at first."""
 
-GROWTH = 4.0
+LIMIT_GROWTH = 4.0
 """Factor by which that limit grows with every step of its length that is kept."""
 
 
@@ -48,7 +48,7 @@ class Squarem(Generic[P]):
         """Parameters beyond the plain step `params` -> `better`; None where a plain step is due."""
         if self._pending:  # the proposal was kept: a new cycle starts from it
             if self._pending == self._limit:
-                self._limit *= GROWTH
+                self._limit *= LIMIT_GROWTH
             self._origin = None
         self._pending = 0.0
         start = self._origin
@@ -74,5 +74,5 @@ class Squarem(Generic[P]):
     def reject(self) -> None:
         """The objective fell at the proposal."""
         if self._pending == self._limit:
-            self._limit = max(FIRST_LIMIT, self._limit / GROWTH)
+            self._limit = max(FIRST_LIMIT, self._limit / LIMIT_GROWTH)
         self._pending = 0.0

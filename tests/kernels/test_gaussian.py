@@ -187,4 +187,4 @@ def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
     close = {"rtol": rtol, "atol": 100 * rtol}
     assert_allclose(sums[0], weight.sum(axis=1), **close)
     assert_allclose(sums[1 : d + 1].T, first, **close)
-    assert_allclose(kernel.unflatten(sums[d + 1 :].T, d), second, **close)
+    assert_allclose(kernel.unflatten(sums[d + 1 :].T), second, **close)

@@ -130,8 +130,8 @@ def test_matrices_that_are_not_kept_are_made_again(monkeypatch):
     share = np.random.default_rng(2).uniform(size=(M, len(block.x)))
     results = []
     for chunk, keep in ((1 << 17, 1 << 23), (1, 0)):
-        monkeypatch.setattr("kernelpool.kernels.full.CHUNK", chunk)
-        monkeypatch.setattr("kernelpool.kernels.full.KEEP", keep)
+        monkeypatch.setattr("kernelpool.kernels.full.SWEPT_AT_ONCE", chunk)
+        monkeypatch.setattr("kernelpool.kernels.full.KEPT_NUMBERS", keep)
         observed = kernel.observe(kernel.natural_params(kernels, EPS), block)
         results.append(
             (observed.log_density, observed.moments(share.sum(axis=1)[:, None], share).second)

@@ -34,7 +34,7 @@ class Diag(Gaussian):
     def dual(self, precision: Array) -> Array:
         return precision
 
-    def unflatten(self, second: Array, d: int) -> Array:
+    def unflatten(self, second: Array) -> Array:
         return second
 
     def flat(self, covariance: Array) -> Array:

@@ -29,15 +29,15 @@ from ..sums import record
 from .gaussian import LOG_2_PI, WIDE, Gaussian, GaussianNaturalParams, Kernels, Moments
 from .kernel import Observed
 
-CHUNK = 1 << 18
+SWEPT_AT_ONCE = 1 << 18
 """Numbers in the matrices of the patterns that are swept at once: they should fit the caches."""
 
-WELL = 1e6
+MOST_INFLATION = 1e6
 """Largest variance of a feature, relative to that given all others, of kernels whose precision is
 swept.
 """
 
-KEEP = 1 << 24
+KEPT_NUMBERS = 1 << 24
 """Numbers in the matrices of all patterns of a block that are kept from the E-step to the moments;
 else they are made twice.
 """
@@ -134,8 +134,9 @@ class Full(Gaussian):
     def deviate(self, covariance: Array, noise: Array) -> Array:
         return noise @ namespace(covariance).linalg.cholesky(covariance).T
 
-    def unflatten(self, second: Array, d: int) -> Array:
+    def unflatten(self, second: Array) -> Array:
         xp = namespace(second)
+        d = self.floor.shape[0]
         _, back, _ = triangle(second, d)
         return xp.reshape(xp.take(second, back, axis=1), (-1, d, d))
 
@@ -205,7 +206,7 @@ class Full(Gaussian):
         xp = namespace(coordinates)
         d = like.shape[-1]
         flat = xp.reshape(coordinates, (-1, d * (d + 1) // 2))
-        factor = xp.tril(self.unflatten(flat, d))
+        factor = xp.tril(self.unflatten(flat))
         factor = with_diagonal(factor, xp.exp(xp.linalg.diagonal(factor)))
         return xp.reshape(factor @ xp.matrix_transpose(factor), like.shape)
 
@@ -228,7 +229,7 @@ class Full(Gaussian):
         diagonal = xp.asarray(xp.linalg.diagonal(factor), copy=True)
         inverse = inverse_of_lower(factor, overwrite=True)
         turned = xp.matrix_transpose(inverse)
-        white = inverse @ self.unflatten(scatter + xp.zeros_like(self.flat(covariance)), d) @ turned
+        white = inverse @ self.unflatten(scatter + xp.zeros_like(self.flat(covariance))) @ turned
         white = with_diagonal(white, xp.linalg.diagonal(white) - mass[:, None])
         slope = xp.tril(turned @ white)
         return self._flat_lower(with_diagonal(slope, xp.linalg.diagonal(slope) * diagonal))
@@ -382,14 +383,14 @@ class Patterns(Observed):
             variance = xp.linalg.diagonal(self.covariance)
             # sweeping the precision back on the missing features takes fewer steps where these are
             # few; where features are nearly functions of each other it would lose digits
-            if float(xp.max(variance * xp.linalg.diagonal(precision))) < WELL:
+            if float(xp.max(variance * xp.linalg.diagonal(precision))) < MOST_INFLATION:
                 self._sign = -1
                 self._n_features = d - known
                 self._begin = -precision
                 self._log_size = 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
         n_numbers = len(self.missing.spans) * self.covariance.shape[0] * d * d
         self._kept: list[Stack] | None = None
-        if n_numbers + 2 * n * self.mean.shape[0] * d <= KEEP:
+        if n_numbers + 2 * n * self.mean.shape[0] * d <= KEPT_NUMBERS:
             self._kept = list(self._stacks())
         found = []
         rows = []
@@ -411,7 +412,7 @@ class Patterns(Observed):
         order = to_numpy(xp.argsort(self._n_features, descending=True)).tolist()
         alone = [g for g in order if spans[g].stop - spans[g].start == 1]
         others = [g for g in order if spans[g].stop - spans[g].start > 1]
-        at_once = max(1, CHUNK // math.prod(self.covariance.shape))
+        at_once = max(1, SWEPT_AT_ONCE // math.prod(self.covariance.shape))
         for group, together in ((alone, at_once), (others, 1)):
             for start in range(0, len(group), at_once):
                 some = group[start : start + at_once]

@@ -199,7 +199,7 @@ class Gaussian(Kernel):
         return noise * covariance**0.5
 
     @abstractmethod
-    def unflatten(self, second: Array, d: int) -> Array:
+    def unflatten(self, second: Array) -> Array:
         """Covariances from flat second moments about the mean, the inverse of `flat`."""
 
     @abstractmethod
@@ -472,7 +472,7 @@ class Gaussian(Kernel):
         """
         xp = namespace(second)
         d = self.floor.shape[0]
-        found = self.unflatten(second / (self.pool_moments(mass[:, None]) + count), d)
+        found = self.unflatten(second / (self.pool_moments(mass[:, None]) + count))
         return xp.reshape(self.apply_floor(found), self.shape(mass.shape[0], d))
 
     def log_prior(self, kernels: Kernels, prior: PriorStatistics) -> float:

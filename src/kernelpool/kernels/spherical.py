@@ -43,8 +43,8 @@ class Spherical(Gaussian):
     def dual(self, precision: Array) -> Array:
         return precision[:, None]
 
-    def unflatten(self, second: Array, d: int) -> Array:
-        return second[:, 0] / d
+    def unflatten(self, second: Array) -> Array:
+        return second[:, 0] / self.floor.shape[0]
 
     def flat(self, covariance: Array) -> Array:
         return covariance[:, None] * self.floor.shape[0]

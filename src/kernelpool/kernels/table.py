@@ -9,13 +9,13 @@ array of rows times levels is ever made, however many levels there are.
 
 from ..arrays import Array, counts_of_codes, device, namespace, normal_cdf, take_columns
 
-MOST_INDICATORS = 32
+INDICATORS_OF_STARTS = 32
 """Levels of a column that starts tell apart; those whose codes are equal modulo this share one."""
 
 ROWS_OF_PRIOR = 1.0
 """Rows that the prior of a table counts, spread evenly over its levels."""
 
-CHUNK = 1 << 20
+LEVELS_AT_ONCE = 1 << 20
 """Numbers in an array of some rows by all levels, where missing categories are imputed."""
 
 
@@ -28,7 +28,7 @@ class Table:
         self.known = slice(span.start, span.stop - 1)
         """Its levels but for the last, which is any other value."""
         self.n_levels = span.stop - span.start
-        self.n_indicators = min(self.n_levels, MOST_INDICATORS)
+        self.n_indicators = min(self.n_levels, INDICATORS_OF_STARTS)
         self.prior_count = ROWS_OF_PRIOR / self.n_levels
         """What the prior counts of each level."""
 
@@ -46,7 +46,7 @@ class Table:
         return counts_of_codes(weight, self.codes(x), self.n_levels)
 
     def indicators(self, x: Array) -> Array:
-        """One for the level of each row, modulo `MOST_INDICATORS`, (n, I)."""
+        """One for the level of each row, modulo `INDICATORS_OF_STARTS`, (n, I)."""
         xp = namespace(x)
         column = x[:, self.column : self.column + 1]
         level = xp.arange(self.n_indicators, dtype=x.dtype, device=device(x))
@@ -74,8 +74,8 @@ class Table:
         """
         xp = namespace(x)
         levels = []
-        for start in range(0, x.shape[0], max(1, CHUNK // self.n_levels)):
-            rows = slice(start, start + max(1, CHUNK // self.n_levels))
+        for start in range(0, x.shape[0], max(1, LEVELS_AT_ONCE // self.n_levels)):
+            rows = slice(start, start + max(1, LEVELS_AT_ONCE // self.n_levels))
             odds = share[:, rows].T @ tables[:, self.known]  # (rows, L - 1)
             if noise is not None:
                 below = xp.cumulative_sum(odds, axis=1)

@@ -43,6 +43,7 @@ from ..arrays import (
     safe_log,
     to_numpy,
 )
+from ..base.classifier import log_softmax
 from ..data.door import TrainingData
 from ..data.folds import (
     SampledRows,
@@ -222,6 +223,9 @@ class RowsInTraining:
     def total(self, statistic: Callable[..., Any], *params: Any) -> Any:
         return self.rows.total(partial(_total_in_training, statistic, self.held_out), *params)
 
+    def each(self, function: Callable[..., Array], *params: Any) -> Array:
+        return self.rows.each(function, *params)
+
     def framed(self, frame: Frame, width: int) -> "RowsInTraining":
         return RowsInTraining(self.rows.framed(frame, width), self.held_out)
 
@@ -392,9 +396,7 @@ def _climb(
 
 def log_proba(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
     """log P(C_k|x), (n, K)."""
-    joint = log_joint(network, rows, params)
-    joint -= joint.max(axis=1, keepdims=True)
-    return np.asarray(joint - logsumexp(joint, axis=1)[:, None])
+    return np.asarray(log_softmax(log_joint(network, rows, params)))
 
 
 def tempered_losses(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:

@@ -88,16 +88,12 @@ class WorstRows:
         )
 
 
-def sharing_table(owner: Array, sharing: float | Array, n_classes: int) -> Array:
-    """lambda for the classes that borrow a kernel, one for the class that owns it, (M, K); a full
-    table stays as it is.
-    """
+def sharing_table(owner: Array, sharing: float, n_classes: int) -> Array:
+    """lambda for the classes that borrow a kernel, one for the class that owns it, (M, K)."""
     xp = namespace(owner)
-    if getattr(sharing, "ndim", 0) == 2:
-        return sharing
     classes = xp.arange(n_classes, dtype=owner.dtype, device=device(owner))
     own = xp.astype(owner[:, None] == classes[None, :], xp.float64)
-    return own + (1 - own) * float(sharing)
+    return own + (1 - own) * sharing
 
 
 class SharedKernel:

@@ -179,7 +179,9 @@ class StreamNetwork:
         state = replace(
             stepped,
             frame=replace(self.state.frame, reach=None),
-            mixing=_mixing(stepped.mass, stepped.mixing),
+            mixing=self.penalty.mixing(
+                self.kernel, stepped.mass, stepped.mixing, self.params.kernels, None
+            ),
             class_weight=keep * self.state.class_weight + labeled,
             seen=self.state.seen + n,
             objective=(1 - step) * self.state.objective + step * log_likelihood,
@@ -252,12 +254,6 @@ class StreamNetwork:
             weight_seen=state.seen,
             stream=state,
         )
-
-
-def _mixing(mass: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """Shares of mass, (M, K); a class without any keeps the column it had."""
-    of_class = mass.sum(axis=0)
-    return np.where(of_class > 0, mass / np.where(of_class > 0, of_class, 1.0), before)
 
 
 def step_size(n: float, seen: float, half_life: float | None) -> float:
