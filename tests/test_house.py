@@ -207,7 +207,9 @@ def test_constants_are_defined_once():
         for node in tree.body:
             for target in getattr(node, "targets", [getattr(node, "target", None)]):
                 for n in ast.walk(target) if target is not None else ():
-                    if isinstance(n, ast.Name) and re.fullmatch("_?[A-Z][A-Z0-9_]+", n.id):
+                    if not isinstance(n, ast.Name) or isinstance(n.ctx, ast.Load):
+                        continue
+                    if re.fullmatch("_?[A-Z][A-Z0-9_]+", n.id):
                         places[n.id.lstrip("_")].append(f"{path}:{node.lineno}")
     for name, where in sorted(places.items()):
         for place in where[1:]:
@@ -236,8 +238,9 @@ def test_tests_lie_in_the_folder_of_their_room():
 
 
 def public_parameters(package):
-    """Names of the parameters of what a package and its folders export."""
-    for thing in (getattr(package, name) for name in getattr(package, "__all__", ())):
+    """Names of the parameters of what a module exports."""
+    own = [n for n, v in vars(package).items() if getattr(v, "__module__", "") == package.__name__]
+    for thing in (getattr(package, name) for name in getattr(package, "__all__", own)):
         if inspect.ismodule(thing):
             yield from public_parameters(thing)
         methods = vars(thing).values() if inspect.isclass(thing) else ()
@@ -251,8 +254,9 @@ def public_parameters(package):
 def test_parameters_in_texts_exist():
     """A message or docstring writes `name=` of a parameter that no public callable has."""
     known = {"default", "style", "year"}  # of numpydoc, of HTML, of a path in an example
-    for path in SRC.rglob("__init__.py"):
-        name = ".".join(path.parent.relative_to(SRC.parent).parts)
+    folders = (path.parent for path in SRC.rglob("__init__.py"))
+    for path in (*folders, SRC / "atomic"):
+        name = ".".join(path.relative_to(SRC.parent).parts)
         known.update(public_parameters(importlib.import_module(name)))
     for _, place, node in nodes(ast.Constant):
         if isinstance(node.value, str) and not place.startswith(("app/cli", "app/readers")):
