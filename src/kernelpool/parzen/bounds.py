@@ -231,9 +231,9 @@ def certified_error(
     high = math.log(1 - 1e-16)
     # a network with a greater error than both would have had to do better on the test rows than the
     # bound allows
-    found = test_error / (1 - slack) if slack < 1 else float(test_error > 0)
+    least = test_error / (1 - slack) if slack < 1 else float(test_error > 0)
     error = 1.0 if excess(high) > 0 else math.exp(brentq(excess, low, high))
-    return min(1.0, max(error, found))
+    return min(1.0, max(error, least))
 
 
 def log_networks(n_kernels: int, n_kept: int) -> float:

@@ -41,7 +41,7 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
     }
 
     def _inputs(
-        self, settings: type, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
+        self, settings: type[Any], X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
     ) -> tuple[CompleteDoor, tuple[Any, ...]]:
         """The door of the fitted record, and what the functions that fit a network take."""
         door, data = self._complete_data(X, y, sample_weight, merge=False)
@@ -50,7 +50,7 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
             prior = class_prior_for(self.class_prior, door.classes, door.class_share)
             door = replace(door, class_share=prior)
         n_numbers = sum(not n for n in door.columns.levels)
-        resolved = self._settings(settings, class_prior=prior)
+        resolved: Any = self._settings(settings, class_prior=prior)
         rng = check_random_state(self.random_state)
         return door, (data, n_numbers, resolved, rng, self._validation(door, X_val, y_val))
 

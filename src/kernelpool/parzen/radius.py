@@ -83,7 +83,7 @@ class ParzenRows:
     def __len__(self) -> int:
         return len(self.x)
 
-    def part(self, at: np.ndarray) -> "ParzenRows":
+    def take(self, at: np.ndarray) -> "ParzenRows":
         """Some of the rows."""
         rows = (self.x[at], self.codes[at], self.weight[at])
         return ParzenRows(*rows, self.index[at], self.group[at], self.n_classes)
@@ -91,13 +91,13 @@ class ParzenRows:
     def merged(self) -> "ParzenRows":
         """Equal rows of a class as one row of more weight."""
         (*_, weight), first = merge_duplicates((self.x, self.codes, self.weight))
-        return replace(self.part(first), weight=weight)
+        return replace(self.take(first), weight=weight)
 
     def sampled(self, most: int, rng: np.random.RandomState) -> "ParzenRows":
         """The rows, or a random part of them if there are more than `most`."""
         if len(self) <= most:
             return self
-        return self.part(np.sort(rng.choice(len(self), most, replace=False)))
+        return self.take(np.sort(rng.choice(len(self), most, replace=False)))
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def trial_at(
     equal: bool = False,
 ) -> Trial:
     """The rows `at` as kernels of radius one, with their weights as votes, or with `equal` ones."""
-    own = rows.part(at[np.argsort(rows.codes[at], kind="stable")])
+    own = rows.take(at[np.argsort(rows.codes[at], kind="stable")])
     # equal weights become ones: they add up exactly, and a tie is a tie
     alike = equal or (own.weight == own.weight[0]).all()
     weight = np.ones(len(at)) if alike else own.weight

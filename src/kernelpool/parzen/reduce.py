@@ -18,7 +18,7 @@ paper               here             shape       meaning
                                                  kernel's height
 :math:`K p_K`       ``sums``         (N,)        sum of the heights of those kept
 :math:`w_i`         ``weight``       (N,)        weight of a row; they sum to one
-K of N              ``kept``         (K,)        positions of the rows that are kept
+K of N              ``chosen``       (K,)        positions of the rows that are kept
 ==================  ===============  ==========  ===================================================
 
 Deviations: :math:`p_K` is mixed with a little of :math:`p_N`, or the criterion would be minus
@@ -244,36 +244,36 @@ def multi_edit(
     spared: set[int] = set()
     while unchanged < n_iter_no_change and len(history) <= max_iter and len(left) >= n_splits:
         splits = np.array_split(rng.permutation(left), n_splits)
-        kept = np.concatenate(
+        remaining = np.concatenate(
             [split[is_right(split, splits[(i + 1) % n_splits])] for i, split in enumerate(splits)]
         )
-        lost = np.setdiff1d(np.unique(codes[left]), np.unique(codes[kept]))
+        lost = np.setdiff1d(np.unique(codes[left]), np.unique(codes[remaining]))
         if len(lost):  # no round may take a whole class away
             spared |= set(lost.tolist())
-            kept = np.concatenate([kept, left[np.isin(codes[left], lost)]])
-        unchanged = unchanged + 1 if len(kept) == len(left) else 0
-        left = kept
+            remaining = np.concatenate([remaining, left[np.isin(codes[left], lost)]])
+        unchanged = unchanged + 1 if len(remaining) == len(left) else 0
+        left = remaining
         history.append(len(left))
     converged = unchanged >= n_iter_no_change
     return np.sort(left), np.array(history), converged, np.array(sorted(spared), int)
 
 
 def editor_of(resampler: Any, unit: float) -> Editor:
-    """The positions of the rows that a resampler keeps, as a function of rows in some unit and
+    """The positions of the rows that a resampler leaves, as a function of rows in some unit and
     codes.
     """
 
-    def kept(x: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        own = clone(resampler) if isinstance(resampler, BaseEstimator) else resampler
-        own.fit_resample(x * unit, codes)
-        if not hasattr(own, "sample_indices_"):
+    def edited(x: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        fresh = clone(resampler) if isinstance(resampler, BaseEstimator) else resampler
+        fresh.fit_resample(x * unit, codes)
+        if not hasattr(fresh, "sample_indices_"):
             raise KernelpoolError(
-                f"edit must list the rows that it kept in sample_indices_; {type(own).__name__} "
+                f"edit must list the rows that it kept in sample_indices_; {type(fresh).__name__} "
                 "does not."
             )
-        return np.unique(own.sample_indices_)
+        return np.unique(fresh.sample_indices_)
 
-    return kept
+    return edited
 
 
 def candidate_sets(
@@ -426,7 +426,7 @@ class Reduction:
         rng = np.random.RandomState(seed)
         profile = self.settings.profile
         radius = 2.0 ** (setting.halves / 2) * self.full_radius
-        rows = self.rows.part(candidates)
+        rows = self.rows.take(candidates)
         codes, most = np.unique(rows.codes, return_counts=True)
         weights = np.bincount(rows.codes, rows.weight)[codes]
         kept = []
@@ -464,16 +464,19 @@ class Reducer:
     """
 
     def __init__(self, x: np.ndarray, weight: np.ndarray, profile: Profile, radius: float) -> None:
-        self.x, self.weight = x, weight / weight.sum()
-        self.profile, self.radius, self.narrow = profile, radius, is_narrow(x, radius)
+        self.x = x
+        self.weight = weight / weight.sum()
+        self.profile = profile
+        self.radius = radius
+        self.narrow = is_narrow(x, radius)
         self.full = self._mixed(np.arange(len(x)), self.weight)
         """p_N at every row, in units of a kernel's height: sum_j w_j K((x_i - x_j) / r), (N,)."""
 
-    def heights(self, kept: list[int] | np.ndarray) -> np.ndarray:
+    def heights(self, chosen: list[int] | np.ndarray) -> np.ndarray:
         """Heights of the kernels at some rows over all rows, (N, m), in float32: exponentials and
         logarithms are ten times as fast in it.
         """
-        centers = self.x[kept]
+        centers = self.x[chosen]
 
         def of_block(x: np.ndarray) -> np.ndarray:
             squared = self.profile.squared(x, centers, self.narrow) * (1 / self.radius**2)
@@ -481,12 +484,12 @@ class Reducer:
 
         return each_row(of_block, self.x, width=max(len(centers), self.x.shape[1]))
 
-    def _mixed(self, kept: np.ndarray, vote: np.ndarray) -> np.ndarray:
+    def _mixed(self, chosen: np.ndarray, vote: np.ndarray) -> np.ndarray:
         """sum_j vote_j K((x - x_j) / r), (N,)."""
         total = np.zeros(len(self.x))
-        for start in range(0, len(kept), TILE):
+        for start in range(0, len(chosen), TILE):
             tile = slice(start, start + TILE)
-            total += self.heights(kept[tile]).astype(np.float64) @ vote[tile]
+            total += self.heights(chosen[tile]).astype(np.float64) @ vote[tile]
         return total
 
     def criterion(self, sums: np.ndarray, k: int) -> float:
@@ -499,66 +502,67 @@ class Reducer:
         """
         shortfall = self.full.copy()
         running = np.zeros_like(self.full)
-        kept: list[int] = []
+        chosen: list[int] = []
         for t in range(k):
-            kept.append(int(shortfall.argmax()))
-            running += self.heights(kept[-1:])[:, 0]
+            chosen.append(int(shortfall.argmax()))
+            running += self.heights(chosen[-1:])[:, 0]
             shortfall = self.full - running / (t + 2)
-            shortfall[kept] = -np.inf
-        return kept
+            shortfall[chosen] = -np.inf
+        return chosen
 
     def exchange(
         self,
-        kept: list[int],
+        chosen: list[int],
         rng: Any,
         *,
         max_sweeps: int,
         tol: float,
         n_candidates: int = N_CANDIDATES,
     ) -> tuple[list[int], list[float]]:
-        """Fukunaga & Hayes: exchange kept kernels for others as long as the criterion rises."""
-        kept, k = list(kept), len(kept)
-        sums = self._mixed(np.array(kept), np.ones(k))
+        """Fukunaga & Hayes: exchange chosen kernels for others as long as the criterion rises."""
+        chosen = list(chosen)
+        k = len(chosen)
+        sums = self._mixed(np.array(chosen), np.ones(k))
         history = [self.criterion(sums, k)]
         for _ in range(max_sweeps):
             for place in range(k):
-                sums = self._exchanged(kept, place, sums, rng, n_candidates)
+                sums = self._exchanged(chosen, place, sums, rng, n_candidates)
             history.append(self.criterion(sums, k))
             if history[-1] - history[-2] < tol:
                 break
-        return kept, history
+        return chosen, history
 
     def _exchanged(
-        self, kept: list[int], place: int, sums: np.ndarray, rng: Any, n_candidates: int
+        self, chosen: list[int], place: int, sums: np.ndarray, rng: Any, n_candidates: int
     ) -> np.ndarray:
         """The sums after the kernel at `place` has been exchanged for the best candidate, itself
         among them: each adds sum_i w_i ln(1 + K((x_i - c) / r) / rest_i) to the criterion.
         """
-        out = self.heights([kept[place]])[:, 0].astype(np.float64)
+        out = self.heights([chosen[place]])[:, 0].astype(np.float64)
         rest = np.maximum(sums - out, 0.0)
-        candidates = [kept[place], *self._candidates(kept, out, rest, rng, n_candidates)]
+        candidates = [chosen[place], *self._candidates(chosen, out, rest, rng, n_candidates)]
         heights = self.heights(candidates)
-        share = 1 / (rest + DEFENSE / (1 - DEFENSE) * len(kept) * self.full)
+        share = 1 / (rest + DEFENSE / (1 - DEFENSE) * len(chosen) * self.full)
         terms = np.log1p(heights * share.astype(np.float32)[:, None])
         gain = self.weight.astype(np.float32) @ terms
         best = int(gain.argmax())
         if gain[best] <= (1 + 1e-5) * gain[0]:  # sums are rounded to float32
             return sums
-        kept[place] = candidates[best]
+        chosen[place] = candidates[best]
         return rest + heights[:, best]
 
     def _candidates(
-        self, kept: list[int], out: np.ndarray, rest: np.ndarray, rng: Any, n_candidates: int
+        self, chosen: list[int], out: np.ndarray, rest: np.ndarray, rng: Any, n_candidates: int
     ) -> list[int]:
         """Half near the kernel that goes, half where rows would be badly represented without it;
         all of them if few.
         """
-        taken = set(kept)
+        taken = set(chosen)
         n = len(self.x)
-        if n - len(kept) <= n_candidates:
+        if n - len(chosen) <= n_candidates:
             return sorted(set(range(n)) - taken)
         near = self.weight * out
-        poor = self.weight / (rest + len(kept) * self.full * DEFENSE)
+        poor = self.weight / (rest + len(chosen) * self.full * DEFENSE)
         drawn: set[int] = set()
         for chance in (near, poor):
             edge = np.cumsum(chance)
@@ -600,7 +604,7 @@ class SizeSearch:
     ) -> tuple[tuple[np.ndarray, Reduction], np.ndarray]:
         """`fit` for `cross_fit`."""
         whole = self.reduction
-        reduction = Reduction(whole.rows.part(train[0]), whole.settings, whole.rng)
+        reduction = Reduction(whole.rows.take(train[0]), whole.settings, whole.rng)
         return (held_out[0], reduction), held_out[0]
 
     def build(self) -> Trial:
