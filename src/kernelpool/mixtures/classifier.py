@@ -500,29 +500,12 @@ class SharedKernelClassifier(  # type: ignore[misc]
         check_is_fitted(self)
         if not anchor >= 0:
             raise KernelpoolError(f"anchor must be at least 0; got {anchor}.")
-        before = self._fitted
         data = self._data(X, y, sample_weight)
-        if not np.array_equal(data.classes, before.classes):
-            raise KernelpoolError(
-                f"split_by_class needs rows of the classes {before.classes.tolist()}; got "
-                f"{data.classes.tolist()}."
-            )
-        settings = replace(
-            self._mixture_settings(seed=0),
-            n_kernels=None,
-            covariance_type=before.training_type,
-            kernel_prior=before.kernel_prior,
-            overlap=Overlap(0.0),
-            sharing=0.0,
-            class_prior=before.network.class_prior,
-            start=Start(),
-        )
+        settings = self._mixture_settings(seed=0)
         monitor = FitMonitor(self, X, y, sample_weight)
-        with named_features(data.columns):
-            fitted, run, _ = split_by_class(data, settings, before, anchor, monitor)
         model = copy(self)
-        kept = "columns", "discriminative", "conditional_loss", "class_shares"
-        model._fitted = replace(fitted, **{name: getattr(before, name) for name in kept})
+        with named_features(data.columns):
+            model._fitted, run = split_by_class(data, settings, self._fitted, anchor, monitor)
         warn_if_unfinished(run, self.max_iter)
         return model
 

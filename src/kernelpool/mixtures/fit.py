@@ -657,18 +657,32 @@ def split_by_class(
     shared: FittedSharedKernel,
     anchor: float,
     monitor: FitMonitor,
-) -> Trained:
+) -> tuple[FittedSharedKernel, Fit[Params]]:
     """`shared` split into one kernel for each class, and refined by EM.
 
     `anchor` rows' worth of belief hold each near the kernel it was split from; infinity leaves the
-    subkernels as they are.
+    subkernels as they are. Nobody is warned of a subkernel that its siblings make needless: its
+    number was not set by the user.
     """
-    # a subkernel that were moved would leave its kernel
+    if not np.array_equal(data.classes, shared.classes):
+        raise KernelpoolError(
+            f"split_by_class needs rows of the classes {shared.classes.tolist()}; got "
+            f"{data.classes.tolist()}."
+        )
+    network = shared.network
     settings = replace(
-        settings, empty_kernels="keep" if settings.empty_kernels == "keep" else "drop"
+        settings,
+        n_kernels=None,
+        covariance_type=shared.training_type,
+        kernel_prior=shared.kernel_prior,
+        overlap=Overlap(0.0),
+        sharing=0.0,
+        class_prior=network.class_prior,
+        start=Start(),
+        # a subkernel that is moved would leave its kernel
+        empty_kernels="keep" if settings.empty_kernels == "keep" else "drop",
     )
     training = MixtureTraining(data, settings)
-    network = shared.network
     kernels = training.in_frame(network.means, network.covariances, network.probabilities)
     params = training.start(kernels, network.mixing)
     # a row, also where all rows weigh less than one
@@ -687,6 +701,5 @@ def split_by_class(
         _, objective = training.network(alone).sweep(training.rows, children.params)
         fit = Fit(children.params, objective, [objective], outcome=Outcome.CONVERGED)
     record, *_ = training.fitted(fit, alone, owners, parents)
-    # a subkernel that its siblings made needless: nobody asked for it by number, so nobody is
-    # warned
-    return record, fit, None
+    unchanged = "columns", "discriminative", "conditional_loss", "class_shares"
+    return replace(record, **{name: getattr(shared, name) for name in unchanged}), fit
