@@ -33,6 +33,7 @@ from ..data.labels import labeled
 from ..errors import KernelpoolError, UnfinishedWarning, warn, without_column_warnings
 from ..mixtures.fitted import ClassDensities
 from ..records import attributes
+from ..rows import as_rows
 from ..tables.columns import Columns
 from ..text import plural
 from .combine import (
@@ -436,16 +437,14 @@ class PoolFit:
         """
         begun = perf_counter()
         first, *later = np.unique(self.fold[self.held]).tolist()
-        networks, held_out = cross_fit(self._fit_one(candidate), data, self.fold, only=[first])
-        now = perf_counter()
-        more = len(later) * (now - begun)
-        if self.networks and now + more > self.end:
-            raise TimeoutError(f"it takes {more:.0f} s more")
-        fit = self._fit_one(candidate.narrowed(networks[0].estimator))
+        (network,), held_out = cross_fit(self._fit_one(candidate), data, self.fold, only=[first])
+        seconds = len(later) * (perf_counter() - begun)
+        if self.networks and perf_counter() + seconds > self.end:
+            raise TimeoutError(f"it takes {seconds:.0f} s more")
+        fit = self._fit_one(candidate.narrowed(network.estimator))
         n_jobs = self.settings.n_jobs
-        more_networks, rest = cross_fit(fit, data, self.fold, only=later, n_jobs=n_jobs)
-        held_out = np.where((self.fold == first)[:, None], held_out, rest)
-        return networks + more_networks, held_out
+        networks, rest = cross_fit(fit, data, self.fold, only=later, n_jobs=n_jobs)
+        return [network, *networks], np.where((self.fold == first)[:, None], held_out, rest)
 
     def _fit_one(
         self, candidate: Candidate
@@ -460,14 +459,14 @@ class PoolFit:
             model = self._model(candidate, train, held_out if selects else None)
             network = PoolNetwork(model, candidate.name, candidate.view)
             # rows that selected anything of the network are scored by what other rows select
-            log_proba = (
-                attributes(fitted_record(model)).get("validation_log_proba") if selects else None
-            )
+            fitted = attributes(fitted_record(model)) if selects else {}
+            log_proba = fitted.get("validation_log_proba")
             if log_proba is None:
                 (log_proba,) = log_proba_of([network], self.rows.take(held_out[3]))
             log_proba = np.maximum(log_proba, LEAST_LOG_PROBA)
             if candidate.has_densities:
-                log_proba = np.hstack([log_proba, model.log_density(held_out[0])])
+                log_density = fitted_record(model).network.log_density(as_rows(held_out[0]))()
+                log_proba = np.hstack([log_proba, log_density])
             return network, log_proba
 
         return fit
@@ -493,14 +492,12 @@ class PoolFit:
         """A fitted copy of the estimator, with weights where its `fit` takes them."""
         rows, codes, weight, _ = train
         model = clone(candidate.estimator)
-        parameters = model.get_params(deep=False)
-        if parameters.get("random_state", 0) is None:
+        if model.get_params(deep=False).get("random_state", 0) is None:
             model.set_params(random_state=self.settings.seed)
         if candidate.view in VIEWS:  # the pool imputes for all its members
             model.set_params(categorical_features=Columns.numbers(rows.shape[1], complete=True))
-        kwargs = {}
-        if validation is not None:
-            kwargs = dict(zip(("X_val", "y_val", "sample_weight_val"), validation, strict=False))
+        names = "X_val", "y_val", "sample_weight_val"
+        kwargs = dict(zip(names, validation or (), strict=False))
         if not (weight == 1).all():
             kwargs["sample_weight"] = weight
         kwargs = {name: value for name, value in kwargs.items() if has_fit_parameter(model, name)}
