@@ -261,8 +261,8 @@ def _describe(rows: Rows, screen: Screen) -> None:
     for name, why in list(rows.left_out.items())[:MOST_NAMED]:
         screen.warn(f"column {quoted(name)} is left out: {why}.")
     if len(rows.left_out) > MOST_NAMED:
-        names = listed(list(rows.left_out)[MOST_NAMED:], MOST_NAMED)
-        screen.warn(f"for such reasons these are left out, too: {names}.")
+        rest = listed(list(rows.left_out)[MOST_NAMED:], MOST_NAMED)
+        screen.warn(f"for such reasons these are left out, too: {rest}.")
 
 
 def _some(texts: list[str]) -> str:
