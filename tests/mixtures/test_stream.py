@@ -8,7 +8,6 @@ from sklearn.base import clone
 
 import kernelpool
 from kernelpool import SharedKernelClassifier
-from kernelpool.errors import KernelpoolError
 from kernelpool.mixtures.fit import MixtureSettings
 from kernelpool.mixtures.stream import STEP_POWER, StreamNetwork, step_size
 from kernelpool.rows import ArrayRows
@@ -180,35 +179,30 @@ def test_refusals():
     assert not hasattr(model, "classes_")
     with pytest.raises(ValueError, match="first mini-batch has no rows of class 2, which has no"):
         SharedKernelClassifier.prbf(sharing=0).partial_fit(x, y, classes=[0, 1, 2])
-    model.partial_fit(x, y, classes=CLASSES)
-    with pytest.raises(
-        ValueError, match=r"classes=\[0, 2\] is not the same as on the first call: \[0, 1\]"
+    before = model.partial_fit(x, y, classes=CLASSES).means_
+    for arguments, options, message in (
+        (
+            (x, y),
+            {"classes": [0, 2]},
+            r"classes=\[0, 2\] is not the same as on the first call: \[0, 1\]",
+        ),
+        ((x, np.full(100, 7)), {}, r"y has the label 7, which is none of the classes \[0, 1\]"),
+        ((x[:, :1], y), {}, "X has 1 features, but SharedKernelClassifier is expecting 2"),
+        (("rows.parquet", "label"), {}, "takes a mini-batch that is in memory; got str"),
+        ((x, y), {"half_life": 0}, "half_life must be above 0; got 0"),
+        ((x * 1e200, y), {}, "Feature 0 of X is too large to be squared"),
     ):
-        model.partial_fit(x, y, classes=[0, 2])
-    with pytest.raises(
-        ValueError, match=r"y has the label 7, which is none of the classes \[0, 1\]"
-    ):
-        model.partial_fit(x, np.full(100, 7))
-    with pytest.raises(
-        ValueError, match="X has 1 features, but SharedKernelClassifier is expecting 2"
-    ):
-        model.partial_fit(x[:, :1], y)
-    with pytest.raises(ValueError, match="takes a mini-batch that is in memory; got str"):
-        model.partial_fit("rows.parquet", "label")
-    for settings, name in (
-        ({"n_kernels": "auto"}, "n_kernels"),
-        ({"kernel_prior": "auto"}, "kernel_prior"),
-        ({"sharing": "learned"}, "sharing"),
-        ({"overlap": 0.1}, "overlap"),
-    ):
-        with pytest.raises(ValueError, match=f"takes a number or a name for {name}"):
-            SharedKernelClassifier.prbf(**settings).partial_fit(x, y, classes=CLASSES)
-    with pytest.raises(ValueError, match="half_life must be above 0; got 0"):
-        model.partial_fit(x, y, half_life=0)
-    before = model.means_
-    with pytest.raises(KernelpoolError, match="Feature 0 of X is too large to be squared"):
-        model.partial_fit(x * 1e200, y)
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(*arguments, **options)
     assert_array_equal(model.means_, before)
+    for name, value in {
+        "n_kernels": "auto",
+        "kernel_prior": "auto",
+        "sharing": "learned",
+        "overlap": 0.1,
+    }.items():
+        with pytest.raises(ValueError, match=f"takes a number or a name for {name}"):
+            SharedKernelClassifier.prbf(**{name: value}).partial_fit(x, y, classes=CLASSES)
     x[0, 0] = 1e100
     assert model.partial_fit(x, y).score(*clusters(500, 1)) > 0.9
 

@@ -15,6 +15,9 @@ paper               here                shape    meaning
 :math:`h_{jk}(x)`   ``responsibility``  (M, n)   share of kernel j in a row whose class is known, times its weight
 ==================  ==================  =======  =====================================================================
 
+The E-step, (29) and (30), is in `e_step`; the gradient of the conditional likelihood, which the paper
+does not have, in `gradient`.
+
 Deviations from the paper: sharing may differ by kernel and class (its wish list). A row without a
 label takes part with its class summed out, :math:`\sum_k P(C_k) p_\lambda(x \mid C_k)`; the class
 priors stay those of the labeled rows, (10). A kernel that loses its rows keeps its place instead of
