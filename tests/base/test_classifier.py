@@ -2,6 +2,7 @@
 
 import array_api_strict as strict
 import numpy as np
+from numpy.testing import assert_allclose
 
 from kernelpool import SharedKernelClassifier
 from kernelpool.base.classifier import argmax_class, log_softmax, softmax
@@ -11,14 +12,12 @@ def test_far_rows_keep_their_log_probabilities():
     # log-densities of -1e17: adding log 2 to them would change nothing, and exp of the two would no
     # longer sum to one
     scores = np.array([[-1e17, -1e17], [-1e17, -1e17 - 64.0]])
-    np.testing.assert_allclose(
-        log_softmax(scores), [[-np.log(2), -np.log(2)], [0, -64]], rtol=1e-12
-    )
-    np.testing.assert_allclose(softmax(scores), [[0.5, 0.5], [1, np.exp(-64)]], rtol=1e-12)
+    assert_allclose(log_softmax(scores), [[-np.log(2), -np.log(2)], [0, -64]], rtol=1e-12)
+    assert_allclose(softmax(scores), [[0.5, 0.5], [1, np.exp(-64)]], rtol=1e-12)
     model = SharedKernelClassifier.from_parameters(
         [[-1.0], [1.0]], [1.0, 1.0], np.eye(2), [0.5, 0.5], [0, 1]
     )
-    np.testing.assert_allclose(np.exp(model.predict_log_proba([[1e100], [-1e100]])).sum(axis=1), 1)
+    assert_allclose(np.exp(model.predict_log_proba([[1e100], [-1e100]])).sum(axis=1), 1)
 
 
 def test_of_equal_scores_the_first_class_is_named():

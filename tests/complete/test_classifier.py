@@ -5,6 +5,7 @@ from dataclasses import replace
 import dask.array as da
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 from zoo import CLASSIFIERS, table
 
@@ -41,14 +42,14 @@ def test_missing_numbers_have_the_conditional_moments():
     assert drawn[:, 1].mean() == pytest.approx(weight @ means, abs=0.02)
     variance = 0.75 + weight @ means**2 - (weight @ means) ** 2
     assert drawn[:, 1].var() == pytest.approx(variance, rel=0.02)
-    np.testing.assert_array_equal(drawn[:, [0, 2]], [[2.0, 0.0]] * 4096)
+    assert_array_equal(drawn[:, [0, 2]], [[2.0, 0.0]] * 4096)
 
 
 def test_missing_categories_have_their_probabilities():
     drawn = imputations(MIXTURE, np.full((1, 3), np.nan), 4096)[:, 0]
     known = MIXTURE.probabilities[:, :2]  # no other value is drawn
     expected = [0.25, 0.75] @ (known / known.sum(axis=1, keepdims=True))
-    np.testing.assert_allclose(np.bincount(drawn[:, 2].astype(int)) / 4096, expected, atol=0.01)
+    assert_allclose(np.bincount(drawn[:, 2].astype(int)) / 4096, expected, atol=0.01)
     # categories and numbers go together: code 0 is mostly of the kernel at zero
     assert drawn[drawn[:, 2] == 0, 0].mean() == pytest.approx(
         0.75 * 0.1 / (0.75 * 0.1 + 0.25 * 0.8) * 4, abs=0.1
@@ -63,7 +64,7 @@ def test_one_copy_for_training_spreads_as_the_density_and_does_not_depend_on_ord
     residual = copy[near, 1] - 0.5 * x[near, 0]
     assert residual.mean() == pytest.approx(0, abs=0.05)
     assert residual.var() == pytest.approx(0.75, rel=0.05)
-    np.testing.assert_array_equal(imputed(MIXTURE, x[::-1])[::-1], copy)
+    assert_array_equal(imputed(MIXTURE, x[::-1])[::-1], copy)
 
 
 def test_the_mixture_is_that_of_the_rows():
@@ -73,8 +74,8 @@ def test_the_mixture_is_that_of_the_rows():
     x = np.random.default_rng(0).multivariate_normal([3, -5], [[4, 1], [1, 2]], size=59)
     mixture = imputation_mixture(surveyed(as_rows(x, np.zeros(59, int)), np.arange(1)))
     assert len(mixture.means) == 1
-    np.testing.assert_allclose(mixture.means[0], x.mean(axis=0), atol=0.1)
-    np.testing.assert_allclose(mixture.covariances[0], np.cov(x.T), rtol=0.2, atol=0.2)
+    assert_allclose(mixture.means[0], x.mean(axis=0), atol=0.1)
+    assert_allclose(mixture.covariances[0], np.cov(x.T), rtol=0.2, atol=0.2)
 
 
 @pytest.mark.parametrize("name", ["rbf", "neurons", "em_log"])
@@ -95,7 +96,7 @@ def test_probabilities_of_known_cells_are_means_over_the_conditional_density(nam
     frame = model.columns_.decode(rows)
     expected = density @ model.predict_proba(frame) / density.sum()
     found = model.predict_proba(row.assign(dose=np.nan))[0]
-    np.testing.assert_allclose(found, expected, atol=0.05)
+    assert_allclose(found, expected, atol=0.05)
 
 
 def test_only_rows_in_memory_are_taken():

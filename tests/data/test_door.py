@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelpool import SharedKernelClassifier
 from kernelpool.data.door import complete_numbers, surveyed, training_data, validation_rows
@@ -34,12 +35,12 @@ def test_what_is_learned_of_rows_is_what_numpy_says(home):
     data = training_data(*at_home(home, X, Y, WEIGHT), name="", unlabeled="?")
     weight = WEIGHT
     assert data.classes.tolist() == ["a", "b"]
-    np.testing.assert_allclose(data.class_weight, [weight[Y == "a"].sum(), weight[Y == "b"].sum()])
+    assert_allclose(data.class_weight, [weight[Y == "a"].sum(), weight[Y == "b"].sum()])
     assert data.unlabeled_weight == pytest.approx(weight[Y == "?"].sum())
     assert data.n_rows == 81
     mean = np.average(X, axis=0, weights=weight)
-    np.testing.assert_allclose(data.scale.mean, mean, rtol=1e-12)
-    np.testing.assert_allclose(
+    assert_allclose(data.scale.mean, mean, rtol=1e-12)
+    assert_allclose(
         data.scale.variance, np.average((X - mean) ** 2, axis=0, weights=weight), rtol=1e-9
     )
 
@@ -49,10 +50,10 @@ def test_rows_of_one_class_are_surveyed_as_such():
     data = training_data(x, Y, WEIGHT, name="", unlabeled="?").as_one_class()
     rows = as_rows(x, np.zeros(90, int), WEIGHT)
     expected = surveyed(rows, np.zeros(1, int))
-    np.testing.assert_array_equal(data.rows.y, rows.y)
+    assert_array_equal(data.rows.y, rows.y)
     for name in ("classes", "class_weight", "unlabeled_weight", "n_rows", "observed"):
-        np.testing.assert_allclose(getattr(data, name), getattr(expected, name))
-    np.testing.assert_allclose(data.scale.variance, expected.scale.variance)
+        assert_allclose(getattr(data, name), getattr(expected, name))
+    assert_allclose(data.scale.variance, expected.scale.variance)
 
 
 def test_a_given_scale_is_kept_and_rows_are_counted():
@@ -61,7 +62,7 @@ def test_a_given_scale_is_kept_and_rows_are_counted():
     assert part.scale is whole.scale
     assert part.class_weight.tolist() == [15, 15]
     assert part.row_weight == 1
-    np.testing.assert_array_equal(whole.class_share, [0.5, 0.5])
+    assert_array_equal(whole.class_share, [0.5, 0.5])
 
 
 def test_the_order_of_rows_and_copies_do_not_matter_where_equal_rows_are_merged():
@@ -72,9 +73,9 @@ def test_the_order_of_rows_and_copies_do_not_matter_where_equal_rows_are_merged(
     copies = training_data(X[order].astype(np.float32), Y[order], **settings)
     assert data.rows.x.dtype == np.float64
     for name in ("x", "y", "weight"):
-        np.testing.assert_array_equal(getattr(data.rows, name), getattr(copies.rows, name))
-    np.testing.assert_array_equal(data.scale.mean, copies.scale.mean)
-    np.testing.assert_array_equal(data.scale.variance, copies.scale.variance)
+        assert_array_equal(getattr(data.rows, name), getattr(copies.rows, name))
+    assert_array_equal(data.scale.mean, copies.scale.mean)
+    assert_array_equal(data.scale.variance, copies.scale.variance)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_validation_rows_are_encoded_as_training_rows_are():
     for found, expected in zip(
         validation_rows(*given), ([[2, 1], [1, 0]], [1, 0], [1, 1]), strict=True
     ):
-        np.testing.assert_array_equal(found, expected)
+        assert_array_equal(found, expected)
     with pytest.raises(KernelpoolError, match="y_val must be given with X_val"):
         validation_rows(frame, None, *given[2:])
     with pytest.raises(ValueError, match="X_val has 3 features; X has 1"):
@@ -116,4 +117,4 @@ def test_complete_numbers_are_asked_for():
         complete_numbers(model, pd.DataFrame({"k": ["u", "v"]}), "partial_fit")
     columns, x = complete_numbers(model, X, "partial_fit")
     assert len(columns) == 3
-    np.testing.assert_array_equal(x, X)
+    assert_array_equal(x, X)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from scipy.special import log_softmax
 from scipy.stats import sem
@@ -40,7 +41,7 @@ def test_folds_are_equal_parts_of_every_class_and_stay_when_a_row_changes(n_fold
     twice = np.append(np.arange(n), rng.integers(n, size=9))
     for at in (order, twice):
         again = stratified_folds(code[at], n_folds, key=key[at], weight=np.ones(len(at)))
-        np.testing.assert_array_equal(again, fold[at])
+        assert_array_equal(again, fold[at])
     key[rng.integers(n)] = rng.random()
     again = stratified_folds(code, n_folds, key=key)
     assert (again != fold).sum() <= n_folds  # the row itself, and one at each cut
@@ -53,15 +54,15 @@ def test_keys_depend_on_the_content_of_rows_alone():
     key = row_keys(x)
     assert len(np.unique(key)) == 40
     order = rng.permutation(40)
-    np.testing.assert_array_equal(row_keys(x[order]), key[order])
-    np.testing.assert_array_equal(row_keys(1024 * x + 8), key)  # the units do not matter
+    assert_array_equal(row_keys(x[order]), key[order])
+    assert_array_equal(row_keys(1024 * x + 8), key)  # the units do not matter
     twice = np.r_[np.arange(40), 5, 5]
     weight = np.ones(40)
     weight[5] = 3
-    np.testing.assert_array_equal(row_keys(x[twice]), row_keys(x, weight)[twice])
+    assert_array_equal(row_keys(x[twice]), row_keys(x, weight)[twice])
     frame = pd.DataFrame({"a": x[:, 0], "b": rng.choice(["u", "v", None], 40)})
     assert len(np.unique(row_keys(frame))) == 40
-    np.testing.assert_array_equal(row_keys(frame.iloc[order]), row_keys(frame)[order])
+    assert_array_equal(row_keys(frame.iloc[order]), row_keys(frame)[order])
     wild = x.copy()
     wild[np.argmax(x[:, 0]), 0] = 1e9  # another row changes its own key alone
     assert (row_keys(wild) != key).sum() == 1
@@ -99,10 +100,10 @@ def test_cross_fit_is_cross_val_predict_of_scikit_learn():
         method="predict_log_proba",
         params={"sample_weight": weight},
     )
-    np.testing.assert_allclose(held_out, expected)
+    assert_allclose(held_out, expected)
     some, parts = cross_fit(fit, (x, y, weight), np.where(fold == 3, -1, fold), only=[1])
-    np.testing.assert_array_equal(some[0].coef_, networks[1].coef_)
-    np.testing.assert_array_equal(np.isfinite(parts).all(axis=1), fold == 1)
+    assert_array_equal(some[0].coef_, networks[1].coef_)
+    assert_array_equal(np.isfinite(parts).all(axis=1), fold == 1)
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.05])
@@ -126,7 +127,7 @@ def test_each_part_is_scored_at_the_step_that_the_others_select(gain):
             if loss < (1 - gain) * least:
                 least = loss
                 chosen = step
-        np.testing.assert_array_equal(selection.log_proba[~others], chosen[~others])
+        assert_array_equal(selection.log_proba[~others], chosen[~others])
 
 
 def test_rows_without_a_class_and_classes_ruled_out():

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelpool.data.labels import (
     class_codes,
@@ -38,7 +39,7 @@ def test_codes_are_positions_among_the_sorted_labels(labels, marker):
     codes, classes = coded_labels(np.empty((4, 1)), labels, marker)
     assert codes.tolist() == [1, 0, -1, 1]
     assert classes.tolist() == sorted({labels[0], labels[1]})
-    np.testing.assert_array_equal(class_codes(labels, classes, marker), codes)
+    assert_array_equal(class_codes(labels, classes, marker), codes)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_class_probabilities_are_weighted_rows():
     assert len(rows) == np.count_nonzero(table)
     for k, name in enumerate("abc"):
         of_class = labels == name
-        np.testing.assert_allclose(weights[of_class] @ rows[of_class], (weight * table[:, k]) @ x)
+        assert_allclose(weights[of_class] @ rows[of_class], (weight * table[:, k]) @ x)
     assert is_matrix(table)
     assert is_matrix(table.tolist())
     assert not is_matrix(["a", "b"])
@@ -104,7 +105,7 @@ def test_matrices_that_are_no_class_probabilities(table, message):
     ],
 )
 def test_class_priors(class_prior, expected):
-    np.testing.assert_allclose(class_prior_for(class_prior, CLASSES, SHARES), expected)
+    assert_allclose(class_prior_for(class_prior, CLASSES, SHARES), expected)
 
 
 @pytest.mark.parametrize(
@@ -133,13 +134,13 @@ def test_equal_rows_of_a_class_become_one_as_groups_of_pandas_do():
     frame = pd.DataFrame({"code": codes, "a": x[:, 0], "b": x[:, 1], "weight": weight})
     frame = frame[frame["weight"] > 0]  # a row of no weight is none
     groups = frame.groupby(["code", "b", "a"], dropna=False)["weight"].sum().reset_index()
-    np.testing.assert_array_equal(merged_codes, groups["code"])
-    np.testing.assert_array_equal(merged, groups[["a", "b"]])
-    np.testing.assert_array_equal(total, groups["weight"])
-    np.testing.assert_array_equal(x[first], merged)
+    assert_array_equal(merged_codes, groups["code"])
+    assert_array_equal(merged, groups[["a", "b"]])
+    assert_array_equal(total, groups["weight"])
+    assert_array_equal(x[first], merged)
     order = RNG.permutation(60)
     again, _ = merge_duplicates((x[order], codes[order], weight[order]))
-    np.testing.assert_array_equal(again[0], merged)
+    assert_array_equal(again[0], merged)
     assert len(merge_duplicates((x, codes, np.zeros(60)))[0][0]) == 0
 
 
@@ -147,4 +148,4 @@ def test_labeled_rows_have_a_label_and_a_weight():
     x = np.arange(4, dtype=np.float32)[:, None]
     rows = as_rows(x, np.array([0, -1, 1, 1]), np.array([1.0, 1.0, 0.0, 2.0]))
     for column, expected in zip(labeled(rows), ([[0.0], [3.0]], [0, 1], [1.0, 2.0]), strict=True):
-        np.testing.assert_array_equal(column, expected)
+        assert_array_equal(column, expected)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from zoo import CLASSIFIERS
 
 from kernelpool.data import door, scale
@@ -35,8 +36,8 @@ def test_the_rows_of_a_fit_are_surveyed_in_two_passes(name, monkeypatch):
         monkeypatch.setattr(module, "survey", counted)
     CLASSIFIERS[name].fit(x, np.arange(90) % 2)
     assert len(passes) == 2
-    np.testing.assert_array_equal(passes[0], np.zeros(3))
-    np.testing.assert_allclose(passes[1], x.mean(axis=0), rtol=1e-12)
+    assert_array_equal(passes[0], np.zeros(3))
+    assert_allclose(passes[1], x.mean(axis=0), rtol=1e-12)
 
 
 def test_a_survey_adds_up_over_blocks_and_counts_known_cells():
@@ -50,12 +51,12 @@ def test_a_survey_adds_up_over_blocks_and_counts_known_cells():
     found = totals[0] + totals[1]
     known = weight[:, None] * ~np.isnan(x)
     of_code = codes[:, None] == np.arange(-1, 2)
-    np.testing.assert_allclose(found.by_code, of_code.T @ weight)
-    np.testing.assert_allclose(found.observed, of_code.T @ known)
-    np.testing.assert_allclose(found.weight, known.sum(axis=0))
+    assert_allclose(found.by_code, of_code.T @ weight)
+    assert_allclose(found.observed, of_code.T @ known)
+    assert_allclose(found.weight, known.sum(axis=0))
     for power, name in ((1, "first"), (2, "second"), (4, "fourth")):
         expected = np.nansum(weight[:, None] * (x - 1) ** power, axis=0)
-        np.testing.assert_allclose(getattr(found, name), expected)
+        assert_allclose(getattr(found, name), expected)
     assert found.n_rows == 36
 
 
@@ -65,9 +66,9 @@ def test_moments_are_those_of_numpy_wherever_the_origin_is(offset):
     x[:, 1] = offset + 0.1
     weight = RNG.uniform(0, 2, 200)
     mean, variance = mean_and_variance(x, weight)
-    np.testing.assert_allclose(mean, np.average(x, axis=0, weights=weight), rtol=1e-13, atol=1e-15)
+    assert_allclose(mean, np.average(x, axis=0, weights=weight), rtol=1e-13, atol=1e-15)
     expected = np.average((x[:, 0] - mean[0]) ** 2, weights=weight)
-    np.testing.assert_allclose(variance, [expected, 0.0], rtol=1e-7)  # a constant has none
+    assert_allclose(variance, [expected, 0.0], rtol=1e-7)  # a constant has none
 
 
 def test_weighted_quantiles_are_the_inverse_of_the_distribution_function():
@@ -76,7 +77,7 @@ def test_weighted_quantiles_are_the_inverse_of_the_distribution_function():
     levels = (0.02, 0.25, 0.5, 0.98)
     found = np.concatenate(weighted_quantiles(x, weight, levels))
     expected = np.quantile(x, levels, axis=0, weights=weight, method="inverted_cdf")
-    np.testing.assert_array_equal(found, expected)
+    assert_array_equal(found, expected)
     x[:10, 1] = np.nan
     (median,) = weighted_quantiles(x, weight, (0.5,))
     expected = np.quantile(x[10:, 1], 0.5, weights=weight[10:], method="inverted_cdf")
@@ -93,9 +94,9 @@ def test_outliers_are_trimmed_where_they_dominate_and_only_there():
     features = np.array([True, True, False])
     found = trimmed_moments(x, weight, mean, variance, features)
     inliers = x[3:, 0]
-    np.testing.assert_allclose(found[0], [inliers.mean(), *mean[1:]], rtol=1e-10)
-    np.testing.assert_allclose(found[1], [inliers.var(), *variance[1:]], rtol=1e-10)
-    np.testing.assert_allclose(mean_and_variance(x, weight)[1][2], x[3:, 2].var(), rtol=1e-6)
+    assert_allclose(found[0], [inliers.mean(), *mean[1:]], rtol=1e-10)
+    assert_allclose(found[1], [inliers.var(), *variance[1:]], rtol=1e-10)
+    assert_allclose(mean_and_variance(x, weight)[1][2], x[3:, 2].var(), rtol=1e-6)
 
 
 def test_cells_are_clipped_at_five_deviations_from_the_median_of_the_farthest_class():
@@ -109,10 +110,10 @@ def test_cells_are_clipped_at_five_deviations_from_the_median_of_the_farthest_cl
     low, median, high = np.quantile(x[900:, 0], (0.25, 0.5, 0.75), method="inverted_cdf")
     center = abs(median - found.mean[0]) / deviation
     expected = center + CLIP_DEVIATIONS * max((high - low) / 1.35 / deviation, 1)
-    np.testing.assert_allclose(found.reach, [expected])
+    assert_allclose(found.reach, [expected])
     clipped = found.clipped(x)
-    np.testing.assert_array_equal(clipped[:-1], x[:-1])
-    np.testing.assert_allclose(clipped[-1], found.mean + expected * deviation)
+    assert_array_equal(clipped[:-1], x[:-1])
+    assert_allclose(clipped[-1], found.mean + expected * deviation)
 
 
 def test_a_scale_without_outliers_clips_nothing_and_a_constant_keeps_its_unit():
@@ -120,7 +121,7 @@ def test_a_scale_without_outliers_clips_nothing_and_a_constant_keeps_its_unit():
     x = np.array([[3.0, 5.0]])
     assert not found.clips
     assert found.clipped(x) is x
-    np.testing.assert_array_equal(found.frame.inside(x), [[1.0, 3.0]])
+    assert_array_equal(found.frame.inside(x), [[1.0, 3.0]])
 
 
 def test_categories_are_never_outliers():
@@ -128,7 +129,7 @@ def test_categories_are_never_outliers():
     x[:5] = 30
     columns = Columns((np.array([f"{i:02}" for i in range(31)], object),))
     found = surveyed(as_rows(x, np.arange(500) % 2), np.arange(2), columns).scale
-    np.testing.assert_allclose(found.variance, x.var(axis=0))
+    assert_allclose(found.variance, x.var(axis=0))
     assert not found.clips
 
 
@@ -141,7 +142,7 @@ def test_categories_are_never_outliers():
     ],
 )
 def test_feature_scale(variance, standardize, expected):
-    np.testing.assert_allclose(feature_scale(np.array(variance), standardize), expected)
+    assert_allclose(feature_scale(np.array(variance), standardize), expected)
 
 
 @pytest.mark.parametrize(

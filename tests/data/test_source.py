@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelpool.data import source
 from kernelpool.data.source import checked_rows, read, rows_of, warn_of_columns
@@ -45,7 +46,7 @@ def test_batches_are_encoded_as_the_whole_table_is(in_memory, monkeypatch):
         x = block.x if block.missing is None else np.where(block.missing.observed, block.x, 0)
         return np.column_stack([x, block.y]).T @ block.weight
 
-    np.testing.assert_allclose(rows.total(moments), table.T @ weight)
+    assert_allclose(rows.total(moments), table.T @ weight)
 
 
 def test_columns_of_a_fitted_estimator_are_matched_by_name():
@@ -53,7 +54,7 @@ def test_columns_of_a_fitted_estimator_are_matched_by_name():
     shuffled = batches(TABLE[["of", "kind", "size"]])
     found, _, store = read(shuffled, "of", None, columns)
     assert found is columns
-    np.testing.assert_array_equal(store.in_memory()[0], columns.encode(X))
+    assert_array_equal(store.in_memory()[0], columns.encode(X))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_missing_cells_of_every_kind_are_nan():
     frame = pd.DataFrame({"a": [1, 2], "b": pd.array([pd.NA, 3], dtype="Int64")})
     for X in (masked, objects, nothing, frame):
         columns = Columns.learn(X)
-        np.testing.assert_array_equal(checked_rows("Net", X, columns), expected)
+        assert_array_equal(checked_rows("Net", X, columns), expected)
     with pytest.raises(ValueError, match="infinity"):
         checked_rows("Net", np.array([[np.inf]]), Columns.numbers(1))
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
@@ -44,15 +45,15 @@ def test_p_values_of_a_fitted_classifier_are_ranks(per_class):
                 against = score[codes == k] if per_class else score
                 expected[i, k] = (1 + (against <= row[k]).sum()) / (1 + len(against))
         ranked[conformity] = expected
-        np.testing.assert_allclose(model.p_values(new), expected)
-        np.testing.assert_array_equal(model.predict_set(new), expected > 0.45)
-        np.testing.assert_array_equal(model.predict_set(new, error=0.2), expected > 0.2)
+        assert_allclose(model.p_values(new), expected)
+        assert_array_equal(model.predict_set(new), expected > 0.45)
+        assert_array_equal(model.predict_set(new, error=0.2), expected > 0.2)
     both = ConformalClassifier(TRUE, per_class=per_class, error=0.45).fit(x, y).p_values(new)
     ranked["probability"][np.arange(20), TRUE.predict_proba(new).argmax(axis=1)] = (
         1  # excluded by its density alone
     )
     expected = np.minimum(np.minimum(ranked["probability"] / 0.9, ranked["density"] / 0.1), 1)
-    np.testing.assert_allclose(both, expected)
+    assert_allclose(both, expected)
 
 
 def test_folds_score_rows_that_they_were_fitted_without():
@@ -69,9 +70,9 @@ def test_folds_score_rows_that_they_were_fitted_without():
             np.arange(len(test)), np.searchsorted(part.classes_, y[test])
         ]
         count += (score[:, None, None] <= part.log_density(new)).sum(axis=0)
-    np.testing.assert_allclose(model.p_values(new), count / 91)
+    assert_allclose(model.p_values(new), count / 91)
     mean = np.mean([part.predict_proba(new) for part in model.estimators_], axis=0)
-    np.testing.assert_allclose(model.predict_proba(new), mean)
+    assert_allclose(model.predict_proba(new), mean)
 
 
 def coverage(model, x, y):
@@ -125,7 +126,7 @@ def test_a_pool_calibrates_by_its_own_folds(times):
     model = ConformalClassifier(pool).fit(x, y)
     (fitted,) = model.estimators_
     held = fitted.held_out_proba_[np.arange(len(y)), np.searchsorted(fitted.classes_, y)]
-    np.testing.assert_array_equal(np.sort(model.calibration_probability_), np.sort(held))
+    assert_array_equal(np.sort(model.calibration_probability_), np.sort(held))
     assert np.isfinite(model.calibration_density_).all()
     x_new, y_new = TRUE.sample(2000, random_state=1)
     assert 0.86 < coverage(model, x_new, y_new).mean() < 0.95
@@ -135,7 +136,7 @@ def test_a_row_of_weight_two_is_two_rows():
     x, y = TRUE.sample(40, random_state=0)
     twice = ConformalClassifier(TRUE).fit(np.vstack([x, x[:9]]), np.concatenate([y, y[:9]]))
     weighted = ConformalClassifier(TRUE).fit(x, y, sample_weight=np.where(np.arange(40) < 9, 2, 1))
-    np.testing.assert_allclose(weighted.p_values(x), twice.p_values(x))
+    assert_allclose(weighted.p_values(x), twice.p_values(x))
 
 
 def test_a_class_of_one_row_trains_in_every_fold():
@@ -171,16 +172,16 @@ def test_a_calibrated_classifier_from_stored_scores():
         per_class=True,
         error=0.2,
     )
-    np.testing.assert_array_equal(stored.p_values(x), fitted.p_values(x))
+    assert_array_equal(stored.p_values(x), fitted.p_values(x))
     # NaN is the lowest score of all
     scores = np.r_[np.nan, np.linspace(0.1, 0.8, 8)]
     given = [
         ConformalClassifier.from_scores(TRUE, np.zeros(9, int), each, conformity="probability")
         for each in (scores, np.nan_to_num(scores, nan=-np.inf))
     ]
-    np.testing.assert_array_equal(given[0].p_values(x), given[1].p_values(x))
+    assert_array_equal(given[0].p_values(x), given[1].p_values(x))
     unknown = given[1]._fitted.p_values("probability", False, [np.full((1, 3), np.nan)])
-    np.testing.assert_allclose(unknown, 2 / 10)
+    assert_allclose(unknown, 2 / 10)
 
 
 def test_ties_count_for_the_class():
@@ -188,5 +189,5 @@ def test_ties_count_for_the_class():
     x = np.zeros((50, 1))
     y = np.arange(50) % 5 == 0
     model = ConformalClassifier(DummyClassifier().fit(x, y), conformity="probability").fit(x, y)
-    np.testing.assert_allclose(model.p_values(x[:1]), [[1.0, 11 / 51]])
+    assert_allclose(model.p_values(x[:1]), [[1.0, 11 / 51]])
     assert model.predict_set(x)[np.arange(50), y.astype(int)].all()

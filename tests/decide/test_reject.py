@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -167,7 +168,7 @@ def test_integer_weights_are_repeated_rows(rule):
     assert one.ambiguity_threshold_ == often.ambiguity_threshold_
     assert one.novelty_threshold_ == often.novelty_threshold_
     curves = one.coverage_curve(X, y, weight), often.coverage_curve(rows, labels)
-    np.testing.assert_allclose(curves[0].error, curves[1].error)
+    assert_allclose(curves[0].error, curves[1].error)
 
 
 def test_rows_without_density_are_novel():
@@ -206,7 +207,7 @@ BOTH = {"ambiguity": 0.2, "novelty": 0.0, "novelty_rule": "threshold"}
 )
 def test_labels_of_refusal_are_like_the_classes(classes, expected):
     found = prefit(classes, **BOTH).fit(ROWS, [classes[0]] * 4).predict(ROWS)
-    np.testing.assert_array_equal(found, expected)
+    assert_array_equal(found, expected)
     kind = np.asarray(classes).dtype.kind
     assert found.dtype.kind == {"b": "i", "u": "i"}.get(kind, kind)
 
@@ -248,7 +249,7 @@ def test_defaults():
     assert model.novelty_threshold_ == np.sort(held)[int(0.01 * (len(y) + 1)) - 1]
     for method in ("predict_proba", "predict_log_proba", "score_samples", "log_density"):
         expected = getattr(clone(MIXTURE).fit(X, y), method)(X)
-        np.testing.assert_array_equal(getattr(model, method)(X), expected)
+        assert_array_equal(getattr(model, method)(X), expected)
     # one kind of refusal excludes the other
     assert RejectClassifier(MIXTURE, ambiguity=0.1).fit(X, y).novelty_threshold_ is None
     assert RejectClassifier(MIXTURE, novelty=0.1).fit(X, y).ambiguity_threshold_ is None
@@ -311,14 +312,14 @@ def test_weights_are_passed_with_and_without_routing():
     weight = np.random.default_rng(0).integers(3, size=400) * 1.0
     kwargs = {"ambiguity": 0.2, "ambiguity_rule": "rate", "cv": 2}
     plain = RejectClassifier(GaussianNB(), **kwargs).fit(X, y, sample_weight=weight)
-    np.testing.assert_array_equal(plain.estimator_.theta_, GaussianNB().fit(X, y, weight).theta_)
+    assert_array_equal(plain.estimator_.theta_, GaussianNB().fit(X, y, weight).theta_)
     with config_context(enable_metadata_routing=True):
         for use in (True, False):
             inner = GaussianNB().set_fit_request(sample_weight=use)
             routed = RejectClassifier(inner, **kwargs).set_fit_request(sample_weight=True)
             routed.fit(X, y, sample_weight=weight)
             expected = GaussianNB().fit(X, y, weight if use else None).theta_
-            np.testing.assert_array_equal(routed.estimator_.theta_, expected)
+            assert_array_equal(routed.estimator_.theta_, expected)
         grouped = RejectClassifier(GaussianNB(), **kwargs).set_params(cv=GroupKFold(2))
         grouped.fit(X, y, groups=np.arange(400) % 4)
     with pytest.warns(UserWarning, match=r"KNeighborsClassifier.fit takes no sample_weight"):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from em_log.test_network import densities
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import expit
 from sklearn.base import clone
@@ -105,12 +106,12 @@ def test_the_papers_rule_from_a_given_start(rows, link, readout):
     means, covariances, mixing, beta = naive_em_log(
         X, y, mean, given.covariances_, 3, link=link, bound=readout == "bound"
     )
-    np.testing.assert_allclose(network.means_, means, rtol=1e-5)
-    np.testing.assert_allclose(network.covariances_, covariances, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(network.mixing_, mixing, rtol=1e-5)
+    assert_allclose(network.means_, means, rtol=1e-5)
+    assert_allclose(network.covariances_, covariances, rtol=1e-5, atol=1e-5)
+    assert_allclose(network.mixing_, mixing, rtol=1e-5)
     found = network.readout_[:, 0].copy()
     found[:-1] /= np.exp(network.activation_log_scale_)
-    np.testing.assert_allclose(found, beta, rtol=1e-4)
+    assert_allclose(found, beta, rtol=1e-4)
     assert network.n_iter_ == 3
 
 
@@ -141,7 +142,7 @@ def test_thirty_dimensions():
             settings["init"] = mixture.fit(X)
         settings |= {"n_kernels": 4, "max_iter": 3, "random_state": 0}
         p = EMLogClassifier(readout=readout, **settings).fit(X, y).predict_proba(X_test)
-        np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12, err_msg=str(settings))
+        assert_allclose(p.sum(axis=1), 1, rtol=1e-12, err_msg=str(settings))
         mean, std = (
             EMLogRegressor(**settings).fit(X, X[:, :2]).predict(X_test[:-1], return_std=True)
         )
@@ -162,10 +163,8 @@ def test_the_order_of_the_classes_does_not_matter(rows, readout):
     here, there = (
         EMLogClassifier(5, random_state=0, **settings).fit(X, labels) for labels in (y, turned)
     )
-    np.testing.assert_allclose(here.means_, there.means_, atol=1e-4)
-    np.testing.assert_allclose(
-        here.predict_proba(X), there.predict_proba(X)[:, [2, 0, 1]], atol=1e-3
-    )
+    assert_allclose(here.means_, there.means_, atol=1e-4)
+    assert_allclose(here.predict_proba(X), there.predict_proba(X)[:, [2, 0, 1]], atol=1e-3)
 
 
 # -- options ---------------------------------------------------------------------------------------
@@ -174,12 +173,12 @@ def test_the_order_of_the_classes_does_not_matter(rows, readout):
 def test_outputs_follow_from_the_attributes(rows, mixture):
     X, y = rows
     network = EMLogClassifier(init=mixture, training="two_stage", temperature=1.0).fit(X, y)
-    np.testing.assert_allclose(network.activations(X), mixture.predict_proba(X), atol=1e-8)
+    assert_allclose(network.activations(X), mixture.predict_proba(X), atol=1e-8)
     logit = mixture.predict_proba(X) @ network.readout_[:-1, 0] + network.readout_[-1, 0]
-    np.testing.assert_allclose(network.decision_function(X), logit, rtol=1e-6)
-    np.testing.assert_allclose(network.predict_proba(X)[:, 1], 1 / (1 + np.exp(-logit)), rtol=1e-6)
-    np.testing.assert_array_equal(network.predict(X), (logit > 0).astype(int))
-    np.testing.assert_allclose(network.means_, mixture.means_, rtol=1e-12)
+    assert_allclose(network.decision_function(X), logit, rtol=1e-6)
+    assert_allclose(network.predict_proba(X)[:, 1], 1 / (1 + np.exp(-logit)), rtol=1e-6)
+    assert_array_equal(network.predict(X), (logit > 0).astype(int))
+    assert_allclose(network.means_, mixture.means_, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("n_classes", "ridge"), [(2, 0.0), (3, "loo")])
@@ -192,10 +191,8 @@ def test_least_squares_outputs_become_probabilities(rows, ridge, n_classes):
     output = other.fit(network.activations(X), indicator).predict(network.activations(X))
     raised = np.maximum(output, 1 / (len(y) + n_classes))
     assert (output < raised).any()
-    np.testing.assert_allclose(
-        network.predict_proba(X), raised / raised.sum(axis=1, keepdims=True), atol=1e-5
-    )
-    np.testing.assert_array_equal(network.predict(X), output.argmax(axis=1))
+    assert_allclose(network.predict_proba(X), raised / raised.sum(axis=1, keepdims=True), atol=1e-5)
+    assert_array_equal(network.predict(X), output.argmax(axis=1))
 
 
 def test_rows_without_a_label_shape_the_hidden_layer_only(rows):
@@ -204,9 +201,9 @@ def test_rows_without_a_label_shape_the_hidden_layer_only(rows):
     known = few != None  # noqa: E711
     some = EMLogClassifier(5, training="two_stage", random_state=0).fit(X, few)
     full = EMLogClassifier(5, training="two_stage", random_state=0).fit(X, y)
-    np.testing.assert_allclose(some.means_, full.means_, rtol=1e-12)
+    assert_allclose(some.means_, full.means_, rtol=1e-12)
     alone = EMLogClassifier(init=some, training="two_stage").fit(X[known], y[known])
-    np.testing.assert_allclose(some.predict_proba(X), alone.predict_proba(X), atol=1e-4)
+    assert_allclose(some.predict_proba(X), alone.predict_proba(X), atol=1e-4)
 
 
 def test_two_stages_leave_the_kernels_where_they_are(rows):
@@ -279,7 +276,7 @@ def test_regression_learns_a_sum_of_kernels():
     network = EMLogRegressor(
         init=given, training="two_stage", ridge=0.0, activation="gaussian"
     ).fit(X, y)
-    np.testing.assert_allclose(network.predict(X), y, atol=1e-6)
+    assert_allclose(network.predict(X), y, atol=1e-6)
 
 
 def test_uncertainty_is_that_of_a_linear_model():
@@ -293,9 +290,7 @@ def test_uncertainty_is_that_of_a_linear_model():
     noise = ((y - network.predict(X)) ** 2).sum() / (80 - np.trace(Z @ inverse @ Z.T))
     assert network.noise_variance_[0] == pytest.approx(noise, rel=1e-6)
     _, std = network.predict(X, return_std=True)
-    np.testing.assert_allclose(
-        std, np.sqrt(noise * (1 + ((Z @ inverse) * Z).sum(axis=1))), rtol=1e-6
-    )
+    assert_allclose(std, np.sqrt(noise * (1 + ((Z @ inverse) * Z).sum(axis=1))), rtol=1e-6)
 
 
 def test_one_and_several_outputs(rows):
@@ -306,9 +301,9 @@ def test_one_and_several_outputs(rows):
         assert EMLogRegressor(6, random_state=0).fit(X, targets).predict(X).shape == shape
     scaled = EMLogRegressor(6, random_state=0).fit(X, y * [7.0, 0.01] - [3.0, 5.0])
     expected = both.predict(X) * [7.0, 0.01] - [3.0, 5.0]
-    np.testing.assert_allclose(scaled.predict(X), expected, rtol=1e-5, atol=1e-5)
+    assert_allclose(scaled.predict(X), expected, rtol=1e-5, atol=1e-5)
     constant = EMLogRegressor(3, random_state=0).fit(X, np.full(300, 7.0))
-    np.testing.assert_allclose(constant.predict(X), 7.0, rtol=1e-12)
+    assert_allclose(constant.predict(X), 7.0, rtol=1e-12)
 
 
 # -- bad input -------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 from kernelpool.em_log.network import Hidden
@@ -54,8 +55,8 @@ def test_columns_are_what_they_are_called(problem, activation, family):
     else:
         expected = p / p.max(axis=0)
         unit = {"density": 1.0, "gaussian": 1 / (2 * np.pi)}[activation]
-        np.testing.assert_allclose(np.exp(log_unit), p.max(axis=0) / unit, rtol=1e-10)
-    np.testing.assert_allclose(columns[:, :-1], expected, rtol=1e-9, atol=1e-15)
+        assert_allclose(np.exp(log_unit), p.max(axis=0) / unit, rtol=1e-10)
+    assert_allclose(columns[:, :-1], expected, rtol=1e-9, atol=1e-15)
     assert (columns[:, -1] == 1).all()
 
 
@@ -68,4 +69,4 @@ def test_temperature_widens_spherical_kernels(problem):
         params = Params(Kernels(mean, np.full(3, variance)), np.full((3, 1), 1 / 3), np.ones(1))
         hidden = Hidden(kernel, "normalized", temperature)
         columns.append(hidden.layer(rows_of(x), params)[0])
-    np.testing.assert_allclose(*columns, rtol=1e-12)
+    assert_allclose(*columns, rtol=1e-12)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -33,8 +34,8 @@ def test_ridge_is_scikit_learns(setting, strength):
     weight = np.random.default_rng(1).uniform(0.5, 2, len(x))
     readout = LeastSquares(value, weight, strength).solve(columns)
     other = Ridge(strength).fit(columns[:, :-1], value, weight)
-    np.testing.assert_allclose(readout.weight[:-1].T, other.coef_, rtol=1e-6)
-    np.testing.assert_allclose(readout.weight[-1], other.intercept_, rtol=1e-6)
+    assert_allclose(readout.weight[:-1].T, other.coef_, rtol=1e-6)
+    assert_allclose(readout.weight[-1], other.intercept_, rtol=1e-6)
 
 
 def test_leave_one_out_is_leaving_one_out(setting):
@@ -97,7 +98,7 @@ def test_logistic_is_scikit_learns(setting, n_classes, bound):
     )
     other.fit(columns[:, :-1], y, weight)
     logit = np.column_stack([np.zeros(len(x)), columns @ readout.weight])
-    np.testing.assert_allclose(
+    assert_allclose(
         softmax(logit, axis=1), other.predict_proba(columns[:, :-1]), atol=2e-4 if bound else 1e-5
     )
 
@@ -125,7 +126,7 @@ def test_a_step_for_many_classes_is_newtons(setting, bound):
     beta = np.random.default_rng(5).normal(size=(6, 2)) * 0.3
     output = Logistic(*class_targets(y, np.ones(len(x)), 3, 1), 0.0, bound=bound)
     after = output.step(columns, Readout(beta, 0.0)).weight
-    np.testing.assert_allclose(after, naive_step(columns, y, beta, 3, bound), rtol=1e-5, atol=1e-7)
+    assert_allclose(after, naive_step(columns, y, beta, 3, bound), rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -158,11 +159,9 @@ def test_singular_columns_are_solved_all_the_same(setting, cls):
 @pytest.mark.parametrize("excess", [0.0, 1e-14])
 def test_of_many_solutions_the_shortest(excess):
     a = np.array([[1.0, 1.0], [1.0, 1.0 + excess]])
-    np.testing.assert_allclose(solved(a, np.array([[1.0], [1.0]])), [[0.5], [0.5]], rtol=1e-6)
-    np.testing.assert_allclose(pseudo_inverse(a), np.full((2, 2), 0.25), rtol=1e-6)
-    np.testing.assert_allclose(
-        solved(np.diag([4.0, 0.0]), np.array([[2.0], [0.0]])), [[0.5], [0.0]]
-    )
+    assert_allclose(solved(a, np.array([[1.0], [1.0]])), [[0.5], [0.5]], rtol=1e-6)
+    assert_allclose(pseudo_inverse(a), np.full((2, 2), 0.25), rtol=1e-6)
+    assert_allclose(solved(np.diag([4.0, 0.0]), np.array([[2.0], [0.0]])), [[0.5], [0.0]])
 
 
 def test_the_logistic_strength_has_no_better_neighbor(setting):

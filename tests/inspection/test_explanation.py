@@ -7,6 +7,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression
@@ -80,7 +81,7 @@ def test_sampled_shapley_values_are_within_their_error_of_the_exact_ones():
     assert (np.abs(sampled - exact) < 4.5 * error).all()
     assert ((sampled - exact) / error).std() == pytest.approx(1, abs=0.5)
     for parts in (sampled, exact):
-        np.testing.assert_allclose(parts.sum(axis=0), table[-1] - table[0])
+        assert_allclose(parts.sum(axis=0), table[-1] - table[0])
 
 
 @pytest.mark.filterwarnings("ignore:divide by zero")
@@ -150,15 +151,15 @@ def test_a_missing_feature_is_integrated_out_exactly():
     found = feature_importance(TWO, x, y)
     density = norm(np.array([0.0, 2.0])).pdf(x[:, :1])  # (n, K): the second feature means nothing
     log_proba = np.log((density / density.sum(axis=1, keepdims=True))[np.arange(400), y])
-    np.testing.assert_allclose(found.importance, [np.log(2) + log_proba.mean(), 0.0], atol=1e-9)
-    np.testing.assert_allclose(found.log_loss, -log_proba.mean())
-    np.testing.assert_allclose(found.error[0], log_proba.std(ddof=1) / 20, rtol=1e-6)
+    assert_allclose(found.importance, [np.log(2) + log_proba.mean(), 0.0], atol=1e-9)
+    assert_allclose(found.log_loss, -log_proba.mean())
+    assert_allclose(found.error[0], log_proba.std(ddof=1) / 20, rtol=1e-6)
     assert str(found).splitlines()[1].startswith("  feature 0: +0.")
     x[:100, 0] = np.nan  # nothing can be lost in these
     some = feature_importance(TWO, x, y)
     known = feature_importance(TWO, x[100:], y[100:])
-    np.testing.assert_allclose(some.importance, known.importance * 0.75, atol=1e-9)
-    np.testing.assert_allclose(some.log_loss, 0.75 * known.log_loss + 0.25 * np.log(2))
+    assert_allclose(some.importance, known.importance * 0.75, atol=1e-9)
+    assert_allclose(some.log_loss, 0.75 * known.log_loss + 0.25 * np.log(2))
     with pytest.raises(KernelpoolError, match="which is none of the classes"):
         feature_importance(TWO, x, y + 5)
     with pytest.raises(ValueError, match="Negative values in data passed to `sample_weight`"):
@@ -172,7 +173,7 @@ def test_a_row_of_weight_two_counts_as_two_rows():
     again = np.repeat(np.arange(50), weight := 1 + (np.arange(50) < 10))
     twice = feature_importance(TWO, x[again], y[again])
     weighted = feature_importance(TWO, x, y, sample_weight=weight)
-    np.testing.assert_allclose(weighted.importance, twice.importance)
-    np.testing.assert_allclose(weighted.log_loss, twice.log_loss)
+    assert_allclose(weighted.importance, twice.importance)
+    assert_allclose(weighted.log_loss, twice.log_loss)
     half = feature_importance(TWO, x, y, sample_weight=np.arange(50) < 25)
-    np.testing.assert_allclose(half.error, feature_importance(TWO, x[:25], y[:25]).error)
+    assert_allclose(half.error, feature_importance(TWO, x[:25], y[:25]).error)

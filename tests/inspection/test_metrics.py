@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.stats import binomtest, sem
 from sklearn.calibration import calibration_curve
 from sklearn.dummy import DummyClassifier
@@ -54,7 +55,7 @@ def test_metrics_add_up_over_batches(predictions):
         parts = parts + Metrics.of(true[at], probability[at], decision=decision[at])
     for name, value in vars(whole).items():
         if name != "ranking":
-            np.testing.assert_allclose(getattr(parts, name), value, err_msg=name)
+            assert_allclose(getattr(parts, name), value, err_msg=name)
     assert (parts.auc, parts.rare()) == (whole.auc, whole.rare())
     assert (whole.n_unlabeled, whole.n_rows) == (30, 170)
     wrong = (probability.argmax(axis=1) != true)[30:]
@@ -84,7 +85,7 @@ def test_rows_at_the_edge_of_a_bin_go_where_scikit_learn_puts_them():
     y = np.array([0, 1, 0, 1, 1, 1])
     n, mean, right = bin_sums(p, y)[bin_sums(p, y)[:, 0] > 0].T
     expected = calibration_curve(y, p, n_bins=N_BINS)
-    np.testing.assert_allclose([right / n, mean / n], expected)
+    assert_allclose([right / n, mean / n], expected)
 
 
 def test_the_curve_accepts_rows_of_one_ambiguity_together_and_novel_ones_never():
@@ -92,7 +93,7 @@ def test_the_curve_accepts_rows_of_one_ambiguity_together_and_novel_ones_never()
     wrong = np.array([0, 1, 0, 1, 1], bool)
     curve = coverage_curve(ambiguity, wrong, np.ones(5), np.array([0, 0, 0, 0, 1], bool))
     expected = [0.2, 0.4, 0.8], [1, 1 / 2, 2 / 4], [0.0, 0.1, 0.3]
-    np.testing.assert_allclose(curve, expected)  # coverage, error, thresholds
+    assert_allclose(curve, expected)  # coverage, error, thresholds
     assert ambiguity_of(np.array([[0.3, 0.5, 0.2]])).tolist() == [0.5]
 
 
@@ -108,10 +109,10 @@ def test_two_classifiers_on_the_same_rows(predictions):
     assert found.n_different == (first.argmax(axis=1) != second.argmax(axis=1)).sum()
     gap = np.log(first / second)[np.arange(200), true]
     lost = found.log_loss_difference, found.log_loss_error
-    np.testing.assert_allclose(lost, (gap.mean(), sem(gap)))
+    assert_allclose(lost, (gap.mean(), sem(gap)))
     assert found.log_losses == pytest.approx([log_loss(true, p) for p in (first, second)])
     ends = (bounds.paired_difference(*pair, 200, 0.025) for pair in (only, only[::-1]))
-    np.testing.assert_allclose(np.multiply(found.interval, [-1, 1]), list(ends))
+    assert_allclose(np.multiply(found.interval, [-1, 1]), list(ends))
     assert "chance may explain it" in str(found)
     one, other = (DummyClassifier().fit([[0.0]] * 2, names) for names in (["a", "b"], ["a", "c"]))
     assert compare_models(one, one, [[0.0], [3.0]], ["a", "b"]).p_value == 1

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
@@ -38,22 +39,22 @@ def test_the_model_is_found_inside_everything(rows):
     assert [type(step).__name__ for step in found.steps] == steps
     assert "exceeds 10 %" in describe(outer).sentence
     assert (found.features, found.made) == (["a", "b", "c"], False)
-    np.testing.assert_allclose(found.rows(x), x)
+    assert_allclose(found.rows(x), x)
 
 
 def test_kernels_are_in_the_units_of_the_input(rows):
     chain = make_pipeline(StandardScaler(), clone(MODEL).set_params(covariance_type="full"))
     table = FittedPipeline(chain.fit(*rows), rows[0]).kernels
     unit = np.diag(chain[0].scale_)
-    np.testing.assert_allclose(table.mean, chain[0].inverse_transform(chain[-1].means_))
-    np.testing.assert_allclose(table.covariance, unit @ chain[-1].covariances_ @ unit)
-    np.testing.assert_allclose(table.variance, table.covariance.diagonal(axis1=1, axis2=2))
+    assert_allclose(table.mean, chain[0].inverse_transform(chain[-1].means_))
+    assert_allclose(table.covariance, unit @ chain[-1].covariances_ @ unit)
+    assert_allclose(table.variance, table.covariance.diagonal(axis1=1, axis2=2))
 
 
 def test_of_networks_of_the_same_name_the_kernels_of_one_are_listed():
     one = KernelTable(np.array([0.3, 0.7]))
     joined = joined_tables([one, one, one], [0.1, 0.5, 0.4], ["a", "a", "b"])
-    np.testing.assert_allclose(joined.share, [0.03, 0.07, 0.15, 0.35, 0.12, 0.28])
+    assert_allclose(joined.share, [0.03, 0.07, 0.15, 0.35, 0.12, 0.28])
     assert joined.largest(9).tolist() == [5, 4, 1, 0]
 
 
@@ -74,6 +75,4 @@ def test_a_model_of_categories_is_one_of_codes(rows):
         ["no", "yes"],
     ]
     assert found.transform(x)[:2, 3].tolist() == [0, 1]
-    np.testing.assert_array_equal(
-        found.model.predict_proba(found.transform(x)), model.predict_proba(x)
-    )
+    assert_array_equal(found.model.predict_proba(found.transform(x)), model.predict_proba(x))

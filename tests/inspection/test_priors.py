@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -59,13 +60,13 @@ def test_other_frequencies_follow_bayes_rule(model):
     before = model.predict_proba(x)
     found = other.predict_proba(x)
     near = {"rtol": 1e-6, "atol": 1e-12}
-    np.testing.assert_allclose(found, normalized(before * new / model.class_prior_), **near)
-    np.testing.assert_array_equal(model.predict_proba(x), before)  # the model itself is as it was
+    assert_allclose(found, normalized(before * new / model.class_prior_), **near)
+    assert_array_equal(model.predict_proba(x), before)  # the model itself is as it was
     joint = other.log_density(x) + np.log(new)
-    np.testing.assert_allclose(other.score_samples(x), np.logaddexp.reduce(joint, axis=1))
+    assert_allclose(other.score_samples(x), np.logaddexp.reduce(joint, axis=1))
     assert (other.sample(2000, random_state=0)[1] == "c").mean() == pytest.approx(0.8, abs=0.03)
     again = other.with_class_prior(model.class_prior_)
-    np.testing.assert_allclose(again.predict_proba(x), before, **near)
+    assert_allclose(again.predict_proba(x), before, **near)
 
 
 def test_frequencies_are_named_in_three_ways():
@@ -74,7 +75,7 @@ def test_frequencies_are_named_in_three_ways():
         ({"c": 0.6}, [0.25, 0.15, 0.6]),  # a and b keep 5 to 3
         ({"a": 0.1, "b": 0.2, "c": 0.7}, [0.1, 0.2, 0.7]),
     ):
-        np.testing.assert_allclose(TRUE.with_class_prior(given).class_prior_, expected)
+        assert_allclose(TRUE.with_class_prior(given).class_prior_, expected)
     for wrong, message in (
         ("even", "must be 'balanced', a dict or one number a class; got 'even'"),
         ({"d": 0.5}, "names 'd', which is none of the classes"),
@@ -93,8 +94,8 @@ def test_whatever_stands_around_a_model_takes_them_too():
     wrapped = RejectClassifier(model, ambiguity=0.1).fit(x, y)
     before = wrapped.predict_proba(x)
     found = inspection.with_class_prior(wrapped, "balanced").predict_proba(x)
-    np.testing.assert_allclose(found, normalized(before / TRUE.class_prior_))
-    np.testing.assert_array_equal(wrapped.predict_proba(x), before)
+    assert_allclose(found, normalized(before / TRUE.class_prior_))
+    assert_array_equal(wrapped.predict_proba(x), before)
     with pytest.raises(KernelpoolError, match="RBFNetworkClassifier cannot take other class freq"):
         inspection.with_class_prior(RBFNetworkClassifier(5, random_state=0).fit(x, y), "balanced")
 
@@ -108,10 +109,10 @@ def test_frequencies_of_unlabeled_rows_are_the_most_likely_ones_with_their_inter
     grid = np.column_stack([a, b, 1 - a - b])[a + b <= 1]
     likelihood = np.log(np.maximum(density @ grid.T, 1e-300)).sum(axis=0)
     best = likelihood.argmax()
-    np.testing.assert_allclose(found.class_prior, grid[best], atol=0.006)
+    assert_allclose(found.class_prior, grid[best], atol=0.006)
     near = likelihood > likelihood[best] - chi2.ppf(0.95, 1) / 2
-    np.testing.assert_allclose(found.low, grid[near].min(axis=0), atol=0.008)
-    np.testing.assert_allclose(found.high, grid[near].max(axis=0), atol=0.008)
+    assert_allclose(found.low, grid[near].min(axis=0), atol=0.008)
+    assert_allclose(found.high, grid[near].max(axis=0), atol=0.008)
     before = np.log(density @ TRUE.class_prior_).sum()
     assert found.p_value == pytest.approx(chi2.sf(2 * (likelihood[best] - before), 2), rel=0.2)
     assert "They have changed (p = " in str(found)
@@ -127,8 +128,6 @@ def test_models_that_do_not_have_their_frequencies_are_given_them():
     given = inspection.estimate_class_prior(model, x, trained={"a": 0.5, "b": 0.3, "c": 0.2})
     assert given.n_rows == 200
     bayes = GaussianNB().fit(x, y)
-    np.testing.assert_allclose(
-        inspection.estimate_class_prior(bayes, x).trained, bayes.class_prior_
-    )
+    assert_allclose(inspection.estimate_class_prior(bayes, x).trained, bayes.class_prior_)
     with pytest.raises(KernelpoolError, match="confidence must lie between 0 and 1"):
         inspection.estimate_class_prior(TRUE, x, confidence=2)

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from kernelpool import Overlap, SharedKernelClassifier, Start, Training
@@ -34,15 +35,15 @@ def test_the_objective_never_falls(family, seed, sharing, acceleration, hidden, 
     model.fit(x, labels, sample_weight=rng.uniform(0, 2, size=90))
     assert (np.diff(model.history_) >= -1e-9 * (1 + abs(model.objective_))).all()
     assert model.objective_ == model.history_[-1]
-    np.testing.assert_allclose(model.mixing_.sum(axis=0), 1, rtol=1e-12)
+    assert_allclose(model.mixing_.sum(axis=0), 1, rtol=1e-12)
 
 
 def test_threads_change_nothing():
     X, y = make_clouds(60_000, random_state=0)
     settings = {"max_iter": 5, "tol": 1, "random_state": 0}
     one, two = (SharedKernelClassifier.prbf(6, n_jobs=n, **settings).fit(X, y) for n in (1, 2))
-    np.testing.assert_array_equal(one.means_, two.means_)
-    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    assert_array_equal(one.means_, two.means_)
+    assert_array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
@@ -79,7 +80,7 @@ def test_every_start_is_reproducible_and_restarts_only_help(blobs, init, sharing
         SharedKernelClassifier.prbf(6, init=start, **settings).fit(x, y)
         for start in (init, Start(init), Start(init, n_init=3))
     )
-    np.testing.assert_array_equal(a.means_, b.means_)
+    assert_array_equal(a.means_, b.means_)
     assert several.objective_ >= a.objective_ - 1e-12
 
 
@@ -142,13 +143,13 @@ def test_unlabeled_rows_by_any_name(blobs):
         )
     )
     for other in others:
-        np.testing.assert_allclose(other.means_, numbers.means_)
+        assert_allclose(other.means_, numbers.means_)
     assert [other.classes_.tolist() for other in others[:3]] == 2 * [[0, 1, 2]] + [["a", "b", "c"]]
     weightless = SharedKernelClassifier.prbf(unlabeled=-1, **settings_).fit(
         x, np.where(hidden, -1, y), sample_weight=np.where(hidden, 0.0, 1.0)
     )
     labeled = SharedKernelClassifier.prbf(**settings_).fit(x[~hidden], y[~hidden])
-    np.testing.assert_allclose(weightless.means_, labeled.means_, rtol=1e-7)
+    assert_allclose(weightless.means_, labeled.means_, rtol=1e-7)
     as_class = SharedKernelClassifier.prbf(**settings_).fit(x, np.where(hidden, -1, y))
     assert as_class.classes_.tolist() == [-1, 0, 1, 2]
 
@@ -160,14 +161,14 @@ def test_sampling_has_the_moments_of_the_model(family, given_start):
         mean, covariance, mixing, prior, [0, 1, 2], covariance_type=family
     )
     x, y = model.sample(200_000, random_state=0)
-    np.testing.assert_allclose(np.bincount(y) / len(y), prior, atol=0.005)
+    assert_allclose(np.bincount(y) / len(y), prior, atol=0.005)
     full = naive.matrices(covariance, family, 6, 3)
     for k in range(3):
         expected_mean = mixing[:, k] @ mean
         away = mean - expected_mean
         expected = np.einsum("j,jab->ab", mixing[:, k], full + away[:, :, None] * away[:, None, :])
-        np.testing.assert_allclose(x[y == k].mean(axis=0), expected_mean, atol=0.05)
-        np.testing.assert_allclose(np.cov(x[y == k].T), expected, rtol=0.05, atol=0.1)
+        assert_allclose(x[y == k].mean(axis=0), expected_mean, atol=0.05)
+        assert_allclose(np.cov(x[y == k].T), expected, rtol=0.05, atol=0.1)
     with pytest.raises(ValueError, match="n_samples must be at least 1; got 0"):
         model.sample(0)
 

@@ -1,6 +1,7 @@
 import naive
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 
 from kernelpool import Overlap, SharedKernelClassifier, SharingAverageClassifier
@@ -21,12 +22,10 @@ def test_densities_are_averaged(blobs, family):
         for member in model.estimators_
     ]
     density = np.mean(densities, axis=0)
-    np.testing.assert_allclose(model.log_density(x), np.log(density), rtol=1e-9)
+    assert_allclose(model.log_density(x), np.log(density), rtol=1e-9)
     joint = density * model.class_prior_
-    np.testing.assert_allclose(
-        model.predict_proba(x), joint / joint.sum(axis=1, keepdims=True), rtol=1e-8
-    )
-    np.testing.assert_allclose(model.score_samples(x), logsumexp(np.log(joint), axis=1), rtol=1e-9)
+    assert_allclose(model.predict_proba(x), joint / joint.sum(axis=1, keepdims=True), rtol=1e-8)
+    assert_allclose(model.score_samples(x), logsumexp(np.log(joint), axis=1), rtol=1e-9)
 
 
 @pytest.mark.parametrize("init", ["kmeans", "random", "mixtures"])
@@ -41,8 +40,8 @@ def test_all_networks_start_alike(blobs, init, random_state):
     model = average(6, (0.25, 0.5, 1), init=init, callback=remember, max_iter=10, tol=1)
     model.estimator.set_params(random_state=random_state)
     model.fit(*blobs)
-    np.testing.assert_array_equal(first[0], first[1])
-    np.testing.assert_array_equal(first[0], first[2])
+    assert_array_equal(first[0], first[1])
+    assert_array_equal(first[0], first[2])
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
@@ -55,11 +54,11 @@ def test_a_member_is_the_network_trained_alone(blobs):
         alone = SharedKernelClassifier.prbf(
             6, sharing=degree, overlap=penalty, random_state=0, max_iter=20
         ).fit(x, y)
-        np.testing.assert_array_equal(alone.means_, member.means_)
+        assert_array_equal(alone.means_, member.means_)
     assert model.n_iter_ == max(member.n_iter_ for member in model.estimators_)
     parts = [member.log_density(x) for member in model.estimators_]
     expected = np.logaddexp.reduce(parts) - np.log(9)
-    np.testing.assert_allclose(model.log_density(x), expected, rtol=1e-9)
+    assert_allclose(model.log_density(x), expected, rtol=1e-9)
 
 
 def test_the_network_is_trained_by_em_whatever_its_training(blobs):
@@ -68,7 +67,7 @@ def test_the_network_is_trained_by_em_whatever_its_training(blobs):
     model = SharingAverageClassifier(network, sharing=(0,)).fit(x, y)
     assert not hasattr(model.estimators_[0], "discriminative_")
     alone = SharedKernelClassifier([1, 1, 1], training="em", random_state=0).fit(x, y)
-    np.testing.assert_allclose(model.predict_proba(x), alone.predict_proba(x), rtol=1e-9)
+    assert_allclose(model.predict_proba(x), alone.predict_proba(x), rtol=1e-9)
 
 
 def test_kernel_posterior_priors_and_samples(blobs):
@@ -76,12 +75,12 @@ def test_kernel_posterior_priors_and_samples(blobs):
     model = average(6).fit(x, y)
     posterior = model.kernel_posterior(x)
     assert posterior.shape == (len(x), 12)
-    np.testing.assert_allclose(posterior.sum(axis=1), 1)
+    assert_allclose(posterior.sum(axis=1), 1)
     # the share of a network in a row is its share of the density
     each = np.exp([member.score_samples(x) for member in model.estimators_])
-    np.testing.assert_allclose(posterior[:, :6].sum(axis=1), each[0] / each.sum(axis=0), rtol=1e-8)
+    assert_allclose(posterior[:, :6].sum(axis=1), each[0] / each.sum(axis=0), rtol=1e-8)
     drawn, labels = model.sample(20_000, random_state=0)
-    np.testing.assert_allclose(drawn[labels == 1].mean(axis=0), x[y == 1].mean(axis=0), atol=0.1)
+    assert_allclose(drawn[labels == 1].mean(axis=0), x[y == 1].mean(axis=0), atol=0.1)
     certain = model.with_class_prior([1, 0, 0])
     assert np.isfinite(certain.kernel_posterior(x)).all()
     assert (certain.predict(x) == 0).all()

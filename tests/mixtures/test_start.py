@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelpool.kernels import FAMILIES
 from kernelpool.mixtures.start import (
@@ -33,7 +34,7 @@ def test_a_sample_is_the_same_however_the_rows_lie(seed):
     order = rng.permutation(len(x))
     cut = sample_rows(ArrayRows(x[order], y[order], width=10**5), 2, seed, most=4000)
     for a, b in zip(whole, cut, strict=True):
-        np.testing.assert_array_equal(a.x, b.x)
+        assert_array_equal(a.x, b.x)
     assert [len(sample.x) for sample in whole] == [2000, 2000]
     assert not np.array_equal(whole[0].x, sample_rows(ArrayRows(x, y), 2, seed + 7, most=4000)[0].x)
     known = {tuple(row) for row in x[y == 1]}
@@ -57,8 +58,8 @@ def test_a_sample_is_unbiased_and_follows_the_weights():
 def test_equal_rows_become_one_with_their_joint_weight():
     x = np.array([[1.0, 2.0], [0.0, -0.0], [1.0, 2.0], [-0.0, 0.0]])
     (sample,) = sample_rows(ArrayRows(x, np.zeros(4, int), np.array([1.0, 1.0, 2.0, 1.0])), 1, 0)
-    np.testing.assert_array_equal(sample.x, [[0, 0], [1, 2]])
-    np.testing.assert_array_equal(sample.weight, [2, 3])
+    assert_array_equal(sample.x, [[0, 0], [1, 2]])
+    assert_array_equal(sample.weight, [2, 3])
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
@@ -76,9 +77,9 @@ def test_every_method_places_kernels_in_their_class(method, family):
         )
         expected = np.cov(samples[0].x.T, bias=True)
         if family == "full":
-            np.testing.assert_allclose(kernels.covariance[0], expected)
+            assert_allclose(kernels.covariance[0], expected)
         if family == "spherical":
-            np.testing.assert_allclose(kernels.covariance[:2], np.trace(expected) / 2)
+            assert_allclose(kernels.covariance[:2], np.trace(expected) / 2)
 
 
 def test_a_class_of_one_row_gets_the_width_of_the_others(family):
@@ -99,6 +100,6 @@ def test_a_class_of_one_row_gets_the_width_of_the_others(family):
 
 def test_mixing_starts_even_and_opens_a_little():
     sharing = np.array([[1, 0], [1, 0], [0, 1.0]])
-    np.testing.assert_allclose(uniform_mixing(sharing), [[0.5, 0], [0.5, 0], [0, 1]])
+    assert_allclose(uniform_mixing(sharing), [[0.5, 0], [0.5, 0], [0, 1]])
     wide = opened(np.array([[0.2, 0], [0.8, 0], [0, 1.0]]), np.full((3, 2), 0.5), share=0.3)
-    np.testing.assert_allclose(wide, [[0.24, 0.1], [0.66, 0.1], [0.1, 0.8]])
+    assert_allclose(wide, [[0.24, 0.1], [0.66, 0.1], [0.1, 0.8]])

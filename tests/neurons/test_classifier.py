@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.special import expit, softmax
 from scipy.stats import norm
 from sklearn.datasets import load_iris
@@ -43,8 +44,8 @@ def test_predictions_are_mean_outputs_in_the_units_of_the_input(iris, n_classes,
     probability = np.hstack([1 - mean, mean]) if n_classes == 2 else mean
     probability /= probability.sum(axis=1, keepdims=True)
     decision = probability[:, 1] - 0.5 if n_classes == 2 else probability
-    np.testing.assert_allclose(model.predict_proba(x), probability, rtol=1e-7, atol=1e-12)
-    np.testing.assert_allclose(model.decision_function(x), decision, atol=1e-8)
+    assert_allclose(model.predict_proba(x), probability, rtol=1e-7, atol=1e-12)
+    assert_allclose(model.decision_function(x), decision, atol=1e-8)
 
 
 def test_neuron_posterior_is_bayes_rule_with_the_class_summed_out(plane):
@@ -52,9 +53,7 @@ def test_neuron_posterior_is_bayes_rule_with_the_class_summed_out(plane):
     model = CompetitiveNeuronsClassifier(3, precision=6.0, random_state=0).fit(x, y)
     f = expit(augmented(x) @ model.weights_.T)
     joint = model.mixing_ * (np.exp(-3 * f**2) + np.exp(-3 * (1 - f) ** 2))
-    np.testing.assert_allclose(
-        model.neuron_posterior(x), joint / joint.sum(axis=1, keepdims=True), rtol=1e-8
-    )
+    assert_allclose(model.neuron_posterior(x), joint / joint.sum(axis=1, keepdims=True), rtol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")

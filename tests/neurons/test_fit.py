@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy.optimize import least_squares
 from scipy.special import expit
 from sklearn.preprocessing import StandardScaler
@@ -56,7 +57,7 @@ def test_one_neuron_is_a_least_squares_fit(plane):
     x, y = plane
     model = CompetitiveNeuronsClassifier(1, decay=0, tol=1e-10, random_state=0).fit(x, y)
     reference = least_squares(lambda w: expit(augmented(x) @ w) - y, np.zeros(3), xtol=1e-12)
-    np.testing.assert_allclose(model.weights_[0], reference.x, rtol=1e-3)
+    assert_allclose(model.weights_[0], reference.x, rtol=1e-3)
 
 
 def test_one_margin_neuron_is_a_support_vector_machine(plane):
@@ -70,7 +71,7 @@ def test_one_margin_neuron_is_a_support_vector_machine(plane):
     machine = LinearSVC(
         C=1 / (8 * 0.5), intercept_scaling=1e3, tol=1e-10, max_iter=100_000, random_state=0
     ).fit(x, y)
-    np.testing.assert_allclose(model.weights_[0, :-1], machine.coef_[0], rtol=1e-3)
+    assert_allclose(model.weights_[0, :-1], machine.coef_[0], rtol=1e-3)
     assert model.weights_[0, -1] == pytest.approx(machine.intercept_[0], abs=1e-3)
 
 
@@ -80,7 +81,7 @@ def test_the_default_learning_rate_is_four_neurons_over_the_rows(plane):
         CompetitiveNeuronsClassifier(3, solver=solver, max_iter=3, random_state=0).fit(*plane)
         for solver in ("gradient", GradientRule(4 * 3 / 300))
     )
-    np.testing.assert_allclose(default.weights_, given.weights_, rtol=1e-12)
+    assert_allclose(default.weights_, given.weights_, rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 from scipy.special import expit
 from scipy.stats import norm
@@ -79,8 +80,8 @@ def test_gradient_sweeps_equal_the_printed_equations(alpha, beta, bias):
     for _ in range(5):
         params, objective = network.sweep(rows, params)
         weight, mixing, expected = printed_sweep(x, t, weight, mixing, alpha, beta, 0.2, moved)
-        np.testing.assert_allclose(params.weight[:, 0], weight, rtol=1e-11)
-        np.testing.assert_allclose(params.mixing, mixing, rtol=1e-11)
+        assert_allclose(params.weight[:, 0], weight, rtol=1e-11)
+        assert_allclose(params.mixing, mixing, rtol=1e-11)
         assert objective == pytest.approx(expected, rel=1e-11)
 
 
@@ -99,7 +100,7 @@ def test_the_slope_of_the_cost_is_that_of_finite_differences(n_classes, margin):
         weight.ravel(), lambda w: network.cost(rows, responsibility, w.reshape(shape))[0], 1e-6
     )
     _, expected = network.cost(rows, responsibility, weight)
-    np.testing.assert_allclose(expected.ravel(), slope, rtol=1e-4, atol=2e-4)
+    assert_allclose(expected.ravel(), slope, rtol=1e-4, atol=2e-4)
 
 
 def test_right_angles_and_zero_weights_repel_nothing():
@@ -118,13 +119,11 @@ def test_a_softmax_of_two_opposite_outputs_is_a_logistic_neuron():
     t = rng.integers(2, size=(1, 30)).astype(float)
     both = np.concatenate([-z, z], axis=1) / 2
     target = np.concatenate([1 - t, t])
-    np.testing.assert_allclose(
-        Softmax().output(both)[:, 1:, :], LogisticNeuron().output(z), rtol=1e-12
-    )
+    assert_allclose(Softmax().output(both)[:, 1:, :], LogisticNeuron().output(z), rtol=1e-12)
     error, slope = LogisticNeuron().misfit(z, t)
     error_of_both, slope_of_both = Softmax().misfit(both, target)
-    np.testing.assert_allclose(error_of_both, error, rtol=1e-12)
-    np.testing.assert_allclose(
+    assert_allclose(error_of_both, error, rtol=1e-12)
+    assert_allclose(
         (slope_of_both[:, 1, :] - slope_of_both[:, 0, :]) / 2, slope[:, 0, :], rtol=1e-12
     )
 
@@ -150,8 +149,8 @@ def test_the_bound_is_the_sum_that_is_printed(local):
     if local:  # places are means and variances of the rows of a neuron
         share = q / q.sum(axis=0)
         mean, variance = better.place
-        np.testing.assert_allclose(mean, share.T @ x)
-        np.testing.assert_allclose(variance, share.T @ x**2 - mean**2)
+        assert_allclose(mean, share.T @ x)
+        assert_allclose(variance, share.T @ x**2 - mean**2)
 
 
 def log_joint(x, t, params):

@@ -7,6 +7,7 @@ from itertools import count
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.neighbors import KernelDensity, RadiusNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
@@ -53,10 +54,10 @@ def test_covered_rows_get_the_answers_of_scikit_learns_radius_neighbors(clouds, 
         probability = theirs.predict_proba(X_new)
     with pytest.warns(UserWarning, match="Outlier"):
         labels = theirs.predict(X_new)
-    np.testing.assert_array_equal(covered, labels != -1)
+    assert_array_equal(covered, labels != -1)
     assert 0 < (~covered).sum() < 200
-    np.testing.assert_array_equal(ours.predict(X_new)[covered], labels[covered])
-    np.testing.assert_allclose(
+    assert_array_equal(ours.predict(X_new)[covered], labels[covered])
+    assert_allclose(
         ours.predict_proba(X_new)[covered], probability[covered], rtol=1e-12, atol=1e-15
     )
 
@@ -68,7 +69,7 @@ def test_ties_on_integer_grids_are_ties():
     X_new = rng.integers(0, 12, size=(500, 3)).astype(float)
     ours = parzen(radius=5.0).fit(X, y)  # many distances are exactly 5
     theirs = RadiusNeighborsClassifier(5.0).fit(X, y)
-    np.testing.assert_array_equal(ours.predict(X_new), theirs.predict(X_new))
+    assert_array_equal(ours.predict(X_new), theirs.predict(X_new))
 
 
 @pytest.mark.parametrize(
@@ -88,12 +89,10 @@ def test_densities_are_scikit_learns(clouds, kernel, name, weighted):
         theirs = KernelDensity(bandwidth=0.5, kernel=name).fit(
             X[in_class], sample_weight=None if weight is None else weight[in_class]
         )
-        np.testing.assert_allclose(
-            np.exp(found[:, k]), np.exp(theirs.score_samples(X)), rtol=1e-6, atol=1e-12
-        )
+        assert_allclose(np.exp(found[:, k]), np.exp(theirs.score_samples(X)), rtol=1e-6, atol=1e-12)
     joint = np.exp(found) * network.class_prior_
-    np.testing.assert_allclose(network.score_samples(X), np.log(joint.sum(axis=1)), rtol=1e-9)
-    np.testing.assert_allclose(
+    assert_allclose(network.score_samples(X), np.log(joint.sum(axis=1)), rtol=1e-9)
+    assert_allclose(
         network.predict_proba(X), joint / joint.sum(axis=1, keepdims=True), rtol=1e-9, atol=1e-12
     )
 
@@ -109,21 +108,19 @@ def test_rows_beyond_every_kernel_have_no_density_but_a_label(clouds, kernel):
         assert np.isneginf(network.score_samples(far)).tolist() == [kernel != "gaussian"] * 2
         assert np.isneginf(network.log_density(far)).all() == (kernel != "gaussian")
         probability = network.predict_proba(far)
-        np.testing.assert_allclose(probability.sum(axis=1), 1)
-        np.testing.assert_array_equal(
-            network.predict(far), network.classes_[probability.argmax(axis=1)]
-        )
+        assert_allclose(probability.sum(axis=1), 1)
+        assert_array_equal(network.predict(far), network.classes_[probability.argmax(axis=1)])
 
 
 def test_the_radius_may_be_chosen_on_rows_set_aside(clouds, new_clouds):
     X, y = clouds
     given = parzen().fit(X, y, X_val=new_clouds[0], y_val=new_clouds[1])
     errors = [1 - parzen(radius=r).fit(X, y).score(*new_clouds) for r in given.radii_[::12]]
-    np.testing.assert_allclose(given.radius_errors_[::12], errors, atol=1e-12)
+    assert_allclose(given.radius_errors_[::12], errors, atol=1e-12)
     best = given.radius_errors_.min()
     assert given.radius_errors_[given.radii_ == given.radius_] == pytest.approx(best)
     octaves = 4 * np.log2(given.radii_)  # from a list that does not depend on the rows
-    np.testing.assert_allclose(octaves, np.round(octaves), atol=1e-9)
+    assert_allclose(octaves, np.round(octaves), atol=1e-9)
 
 
 @pytest.mark.parametrize("kernel", ["hypersphere", "epanechnikov", "gaussian", CUBE])
@@ -138,7 +135,7 @@ def test_samples_are_drawn_from_the_kernels(kernel):
     # Gaussian r^2, square r^2/3
     names = {"hypersphere": 1.0, "epanechnikov": 4 / 6, "gaussian": 4.0}
     expected = 4 / 3 if kernel is CUBE else names[kernel]
-    np.testing.assert_allclose(away.var(axis=0), expected, rtol=0.06)
+    assert_allclose(away.var(axis=0), expected, rtol=0.06)
     assert network.in_support(X).all()
 
 
@@ -173,8 +170,8 @@ def reduced(clouds):
 def test_the_reduced_network_keeps_rows_of_its_own(clouds, reduced):
     X, y = clouds
     assert reduced.kernels_.shape == (40, 2)
-    np.testing.assert_array_equal(reduced.kernels_, X[reduced.kept_indices_])
-    np.testing.assert_array_equal(reduced.kernel_classes_, y[reduced.kept_indices_])
+    assert_array_equal(reduced.kernels_, X[reduced.kept_indices_])
+    assert_array_equal(reduced.kernel_classes_, y[reduced.kept_indices_])
     assert len(set(reduced.kept_indices_)) == 40
     assert set(reduced.kept_indices_) <= set(reduced.edited_indices_)
     assert set(reduced.kernel_weights_) == {1.0}
@@ -204,7 +201,7 @@ def test_where_all_rows_are_needed_the_network_is_the_full_one():
     network = reduced_network("auto", tolerance=0, random_state=0).fit(X, y, weight)
     full = parzen(radius=network.full_radius_).fit(X, y, weight)
     assert len(network.kernels_) == len(np.unique(X, axis=0))
-    np.testing.assert_allclose(network.predict_proba(X), full.predict_proba(X), atol=1e-12)
+    assert_allclose(network.predict_proba(X), full.predict_proba(X), atol=1e-12)
 
 
 @pytest.mark.parametrize("edit", [True, False, "auto"])
@@ -217,7 +214,7 @@ def test_editing_may_be_left_to_the_error(clouds, edit):
 def test_any_resampler_may_edit(clouds):
     edit = MultiEdit(parzen(radius=0.3), max_iter=1, random_state=0)
     network = reduced_network(40, edit=edit, random_state=0).fit(*clouds)
-    np.testing.assert_array_equal(network.edited_indices_, clone(edit).fit(*clouds).sample_indices_)
+    assert_array_equal(network.edited_indices_, clone(edit).fit(*clouds).sample_indices_)
 
 
 # -- small and odd training sets -------------------------------------------------------------------
@@ -346,18 +343,16 @@ def test_features_are_scaled_inside(lengths, network):
     inside = clone(network).fit(X, y)
     before = clone(network).set_params(standardize=False).fit(scaler.transform(X), y)
     Z = scaler.transform(X)
-    np.testing.assert_allclose(inside.predict_proba(X), before.predict_proba(Z), atol=1e-9)
-    np.testing.assert_allclose(
+    assert_allclose(inside.predict_proba(X), before.predict_proba(Z), atol=1e-9)
+    assert_allclose(
         inside.log_density(X), before.log_density(Z) - np.log(scaler.scale_).sum(), atol=1e-8
     )
-    np.testing.assert_allclose(
+    assert_allclose(
         inside.score_samples(X), before.score_samples(Z) - np.log(scaler.scale_).sum(), atol=1e-8
     )
-    np.testing.assert_allclose(
-        inside.kernel_posterior(X[:50]), before.kernel_posterior(Z[:50]), atol=1e-9
-    )
-    np.testing.assert_array_equal(inside.kernels_, X[inside.kept_indices_])
-    np.testing.assert_allclose(
+    assert_allclose(inside.kernel_posterior(X[:50]), before.kernel_posterior(Z[:50]), atol=1e-9)
+    assert_array_equal(inside.kernels_, X[inside.kept_indices_])
+    assert_allclose(
         inside.sample(50, random_state=0)[0],
         scaler.inverse_transform(before.sample(50, random_state=0)[0]),
         rtol=1e-7,

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -50,12 +51,12 @@ def test_the_five_steps(clouds, classifier, n_splits, n_iter):
     edit = MultiEdit(classifier, n_splits=n_splits, n_iter_no_change=n_iter, random_state=0)
     X_kept, y_kept = edit.fit_resample(X, y)
     expected, counts = five_steps(X, y, classifier, n_splits, n_iter, np.random.RandomState(0))
-    np.testing.assert_array_equal(edit.sample_indices_, expected)
+    assert_array_equal(edit.sample_indices_, expected)
     assert edit.history_.tolist() == counts
     assert edit.converged_
     assert edit.n_iter_ == len(counts) - 1
-    np.testing.assert_array_equal(X_kept, X[expected])
-    np.testing.assert_array_equal(y_kept, y[expected])
+    assert_array_equal(X_kept, X[expected])
+    assert_array_equal(y_kept, y[expected])
 
 
 def test_rows_without_a_vote_are_not_lost():
@@ -68,7 +69,7 @@ def test_rows_without_a_vote_are_not_lost():
         random_state=0,
     ).fit(X, y)
     nearest = MultiEdit(KNeighborsClassifier(1), max_iter=1, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(edit.sample_indices_, nearest.sample_indices_)
+    assert_array_equal(edit.sample_indices_, nearest.sample_indices_)
 
 
 def test_a_class_is_never_edited_away():
@@ -102,7 +103,7 @@ def test_it_works_in_imbalanced_learns_pipeline(clouds):
     assert pipeline[-1].n_samples_fit_ == len(pipeline[0].sample_indices_) < len(X)
     X_test, _ = make_clouds(4000, random_state=1)
     edited = KNeighborsClassifier(1).fit(*MultiEdit(random_state=0).fit_resample(X, y))
-    np.testing.assert_array_equal(pipeline.predict(X_test), edited.predict(X_test))
+    assert_array_equal(pipeline.predict(X_test), edited.predict(X_test))
 
 
 def test_two_parts_and_too_few_rows_are_refused(clouds):

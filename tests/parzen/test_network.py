@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 
 from kernelpool.parzen import network as parzen
@@ -51,7 +52,7 @@ def test_votes_are_sums_of_heights(kernel, tile, small, monkeypatch):
     center, weight, offsets, x = small
     net = network(kernel, center, weight, offsets, np.zeros(3), 0.9)
     found = np.exp(log_votes(x, net))
-    np.testing.assert_allclose(
+    assert_allclose(
         found, votes_written_out(kernel, center, weight, offsets, x, 0.9), rtol=1e-12, atol=1e-300
     )
 
@@ -79,9 +80,7 @@ def test_kernels_much_narrower_than_their_distance_from_the_origin_use_differenc
 def test_far_rows_keep_the_order_of_gaussian_kernels():
     net = network("gaussian", np.array([[0.0], [1.0]]), np.ones(2), (0, 1, 2), np.zeros(2), 0.01)
     votes = log_votes(np.array([[100.0], [-100.0]]), net)
-    np.testing.assert_allclose(
-        votes, [[-0.5e8, -0.5 * 9900**2], [-0.5e8, -0.5 * 10100**2]], rtol=1e-12
-    )
+    assert_allclose(votes, [[-0.5e8, -0.5 * 9900**2], [-0.5e8, -0.5 * 10100**2]], rtol=1e-12)
 
 
 def test_uncovered_rows_go_to_the_nearest_kernel_and_covered_ones_do_not():
@@ -92,7 +91,7 @@ def test_uncovered_rows_go_to_the_nearest_kernel_and_covered_ones_do_not():
     joint = class_scores(x, net)
     assert np.argmax(joint, axis=1).tolist() == [0, 1, 0, 0]
     posterior = kernel_posterior(x, net)
-    np.testing.assert_allclose(posterior, [[0.5, 0.5, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
+    assert_allclose(posterior, [[0.5, 0.5, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
 
 
 def test_kernel_posteriors_are_shares_of_votes(small):
@@ -105,4 +104,4 @@ def test_kernel_posteriors_are_shares_of_votes(small):
         * np.repeat(np.exp(scale), np.diff(offsets))
     )
     found = kernel_posterior(x, net)
-    np.testing.assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)

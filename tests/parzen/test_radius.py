@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from parzen.test_network import votes_written_out
 from scipy.optimize import minimize_scalar
 from scipy.spatial.distance import cdist
@@ -76,10 +77,10 @@ def test_the_temperature_is_used_in_probabilities_and_not_in_densities(rows):
     X_new = X[:20] + 0.1
     scores = naive_log_votes(X, y, np.ones(len(y)), network.radius_, X_new) / network.temperature_
     expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(network.predict_proba(X_new), expected, atol=1e-9)
+    assert_allclose(network.predict_proba(X_new), expected, atol=1e-9)
     plain = ParzenClassifier(radius=network.radius_, standardize=False).fit(X, y)
     assert plain.temperature_ == 1
-    np.testing.assert_allclose(network.log_density(X_new), plain.log_density(X_new), rtol=1e-12)
+    assert_allclose(network.log_density(X_new), plain.log_density(X_new), rtol=1e-12)
 
 
 def test_validation_rows_choose_the_width(rows):
@@ -117,8 +118,8 @@ def test_rows_are_left_out_with_their_copies(kernel):
         share = np.bincount(y[others]) / np.bincount(y)  # votes count the same, left out or not
         expected = alone.predict_proba(X[i : i + 1])[0]
         votes = np.exp(alone.log_density(X[i : i + 1])[0]) * prior * share
-        np.testing.assert_allclose(votes / votes.sum(), expected, atol=1e-9)
-        np.testing.assert_allclose(found[i], expected, atol=1e-9)
+        assert_allclose(votes / votes.sum(), expected, atol=1e-9)
+        assert_allclose(found[i], expected, atol=1e-9)
 
 
 # -- the fewest errors ------------------------------------------------------------------------------
@@ -160,5 +161,5 @@ def test_copies_choose_the_radius_as_weights_do():
         heavy = ParzenClassifier("hypersphere", "loo").fit(X, y, weight.astype(float))
         copies = np.repeat(X, weight, axis=0), np.repeat(y, weight)
         often = ParzenClassifier("hypersphere", "loo").fit(*copies)
-        np.testing.assert_allclose(heavy.radius_errors_, often.radius_errors_, atol=1e-12)
+        assert_allclose(heavy.radius_errors_, often.radius_errors_, atol=1e-12)
         assert heavy.radius_ == pytest.approx(often.radius_)

@@ -5,6 +5,7 @@ mixtures.
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -45,8 +46,8 @@ def test_probabilities_are_weighted_products_of_the_members(pool, clouds):
             np.mean([network.predict_proba(X_test) for network in networks], axis=0)
         )
     expected = scores - logsumexp(scores, axis=1, keepdims=True)
-    np.testing.assert_allclose(pool.predict_proba(X_test), np.exp(expected), atol=1e-9)
-    np.testing.assert_array_equal(pool.predict(X_test), pool.classes_[expected.argmax(axis=1)])
+    assert_allclose(pool.predict_proba(X_test), np.exp(expected), atol=1e-9)
+    assert_array_equal(pool.predict(X_test), pool.classes_[expected.argmax(axis=1)])
 
 
 def test_the_pool_is_as_good_as_its_best_member(pool, clouds):
@@ -66,12 +67,12 @@ def test_densities_are_those_of_the_mixtures(pool, clouds):
     expected = logsumexp(
         [n.estimator.log_density(X_test) + np.log(n.density_weight) for n in used], axis=0
     )
-    np.testing.assert_allclose(pool.log_density(X_test), expected, rtol=1e-9)
-    np.testing.assert_allclose(pool.kernel_posterior(X_test).sum(axis=1), 1)
+    assert_allclose(pool.log_density(X_test), expected, rtol=1e-9)
+    assert_allclose(pool.kernel_posterior(X_test).sum(axis=1), 1)
     rows, labels = pool.sample(4000, random_state=0)
     for k in pool.classes_:  # each class has the mean of its mixtures
         means = [n.estimator.mixing_[:, k] @ n.estimator.means_ for n in used]
-        np.testing.assert_allclose(rows[labels == k].mean(axis=0), np.mean(means, axis=0), atol=0.1)
+        assert_allclose(rows[labels == k].mean(axis=0), np.mean(means, axis=0), atol=0.1)
 
 
 def test_a_pool_without_densities(clouds):
@@ -85,13 +86,13 @@ def test_other_class_priors_need_no_training(pool, clouds):
     (X_test, _) = clouds[1]
     shifted = pool.with_class_prior([0.9, 0.1])
     ratio = np.log(pool.class_prior_[1] / pool.class_prior_[0])
-    np.testing.assert_allclose(
+    assert_allclose(
         np.diff(shifted.predict_log_proba(X_test)) - np.diff(pool.predict_log_proba(X_test)),
         np.log(0.1 / 0.9) - ratio,
         atol=1e-9,
     )
     told = clone(pool).set_params(class_prior={0: 0.9}).fit(*clouds[0])
-    np.testing.assert_allclose(told.predict_proba(X_test), shifted.predict_proba(X_test), rtol=1e-9)
+    assert_allclose(told.predict_proba(X_test), shifted.predict_proba(X_test), rtol=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -125,14 +126,14 @@ def test_the_default_pool_takes_tables(table):
     assert set(rows["plan"]) <= {"basic", "plus", "pro", None}
     assert np.isfinite(model.score_samples(rows)).all()
     proba = model.predict_proba(frame)
-    np.testing.assert_allclose(model.predict_proba(frame.iloc[[7]]), proba[[7]], atol=1e-9)
+    assert_allclose(model.predict_proba(frame.iloc[[7]]), proba[[7]], atol=1e-9)
     nothing = pd.DataFrame({"age": [np.nan], "plan": [None], "z": [np.nan]})
-    np.testing.assert_allclose(model.predict_proba(nothing)[0], model.class_prior_)
+    assert_allclose(model.predict_proba(nothing)[0], model.class_prior_)
     assert np.isfinite(model.held_out_log_density_).all()
     imputed = model.impute(frame)
     assert not imputed.isna().any(axis=None)
     known = frame["age"].notna()
-    np.testing.assert_array_equal(imputed["age"][known], frame["age"][known])
+    assert_array_equal(imputed["age"][known], frame["age"][known])
     assert set(imputed["plan"]) == {"basic", "plus", "pro"}
     younger, older = (
         model.impute(frame[:1].assign(age=np.nan), [k])["age"][0] for k in model.classes_
@@ -161,7 +162,7 @@ def test_the_leaderboard_has_the_lowest_loss_first(table):
     board = model.leaderboard()
     assert board["validation_loss"].is_monotonic_increasing
     weights = board.set_index("name")["weight"]
-    np.testing.assert_array_equal(weights[model.members_], model.weights_)
+    assert_array_equal(weights[model.members_], model.weights_)
     assert weights.sum() == pytest.approx(model.weights_.sum())
     assert (board["fit_seconds"] > 0).all()
     assert (board["predict_seconds"] > 0).tolist() == (board["weight"] > 0).tolist()
@@ -194,11 +195,11 @@ def test_named_members_that_take_no_nan_are_averaged_over_imputations(clouds, sh
     model = PooledClassifier([("line", LogisticRegression())], n_folds=2, random_state=0)
     model.fit(incomplete if share else X, y)
     proba = model.predict_proba(incomplete)
-    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    assert_allclose(proba.sum(axis=1), 1)
     # imputations depend on the row alone
-    np.testing.assert_allclose(model.predict_proba(incomplete[::-1]), proba[::-1], rtol=1e-9)
+    assert_allclose(model.predict_proba(incomplete[::-1]), proba[::-1], rtol=1e-9)
     nothing = missing.all(axis=1)
-    np.testing.assert_allclose(proba[nothing], [model.class_prior_] * nothing.sum())
+    assert_allclose(proba[nothing], [model.class_prior_] * nothing.sum())
 
 
 def test_dependence_between_features_counts_where_cells_are_missing():
@@ -246,7 +247,7 @@ def test_copies_and_weights_of_rows_are_no_evidence():
     assert log_loss(y_test, near) < once + 0.02  # as a table joined with its own export
     for scale in (2.0, 1e3, 1e-2):
         heavy = pool.fit(X, y, np.full(200, scale)).predict_proba(X_test)
-        np.testing.assert_allclose(heavy, twice, atol=0.1)
+        assert_allclose(heavy, twice, atol=0.1)
     often = pool.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).predict_proba(X_test)
     heavy = pool.fit(X, y, weight.astype(float)).predict_proba(X_test)
-    np.testing.assert_allclose(heavy, often, atol=1e-6)
+    assert_allclose(heavy, often, atol=1e-6)

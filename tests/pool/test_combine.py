@@ -4,6 +4,7 @@ agrees with.
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.linear_model import LogisticRegression
@@ -40,7 +41,7 @@ def test_independent_evidence_is_added_and_guesses_are_dropped():
     weight, _, loss = best_combination(log_proba, codes, np.ones(len(codes)), "log_linear")
     # each evidence is a Gaussian about 2 in its class: log-odds of twice the difference, of which
     # softmax takes one
-    np.testing.assert_allclose(weight[:2], [2, 2], rtol=0.15)
+    assert_allclose(weight[:2], [2, 2], rtol=0.15)
     assert weight[2] < 0.05
     assert loss < min(log_loss(member, codes, np.ones(len(codes))) for member in log_proba)
 
@@ -57,7 +58,7 @@ def test_log_linear_weights_are_the_minimum():
 
     options = {"xatol": 1e-6, "fatol": 1e-12, "maxiter": 4000}
     best = np.abs(minimize(loss, np.ones(3), method="Nelder-Mead", options=options).x)
-    np.testing.assert_allclose(weight, np.where(best < 0.01, 0, best), atol=2e-3)
+    assert_allclose(weight, np.where(best < 0.01, 0, best), atol=2e-3)
 
 
 @pytest.mark.parametrize("pooling", ["log_linear", "linear"])
@@ -67,7 +68,7 @@ def test_a_row_twice_is_a_row_of_weight_two(pooling):
     heavy, *_ = best_combination(log_proba, codes, times.astype(float), pooling)
     rows = np.repeat(np.arange(200), times)
     often, *_ = best_combination(log_proba[:, rows], codes[rows], np.ones(len(rows)), pooling)
-    np.testing.assert_allclose(heavy, often, atol=1e-4)
+    assert_allclose(heavy, often, atol=1e-4)
 
 
 def test_auto_takes_the_lower_loss_and_certainty_does_no_harm():
@@ -104,19 +105,19 @@ def test_stacked_weights_are_the_maximum(seed):
         return -(weight @ logsumexp(log_density, axis=0, b=share[:, None]) + np.log(share).sum())
 
     best = minimize(loss, np.zeros(4), tol=1e-12)
-    np.testing.assert_allclose(stacked(log_density, weight), softmax(best.x), atol=1e-5)
+    assert_allclose(stacked(log_density, weight), softmax(best.x), atol=1e-5)
 
 
 def test_stacked_weights_in_closed_form():
     ones = np.ones(10)
-    np.testing.assert_allclose(stacked(np.zeros((3, 10)), ones), 1 / 3)
+    assert_allclose(stacked(np.zeros((3, 10)), ones), 1 / 3)
     # each row is explained by one network alone: shares are counts, with one more for each network
     log_density = np.where(np.arange(2)[:, None] == (np.arange(10) < 7), 0.0, -1e9)
-    np.testing.assert_allclose(stacked(log_density, ones), [(3 + 1) / 12, (7 + 1) / 12])
-    np.testing.assert_allclose(stacked(log_density, 2 * ones), [(6 + 1) / 22, (14 + 1) / 22])
-    np.testing.assert_allclose(stacked(log_density, ones, prior_rows=0.0), [0.3, 0.7])
+    assert_allclose(stacked(log_density, ones), [(3 + 1) / 12, (7 + 1) / 12])
+    assert_allclose(stacked(log_density, 2 * ones), [(6 + 1) / 22, (14 + 1) / 22])
+    assert_allclose(stacked(log_density, ones, prior_rows=0.0), [0.3, 0.7])
     # far from every network
-    np.testing.assert_allclose(stacked(log_density - 1e6, ones), [4 / 12, 8 / 12])
+    assert_allclose(stacked(log_density - 1e6, ones), [4 / 12, 8 / 12])
 
 
 def test_blocks_and_views_of_rows_are_predicted_alike(monkeypatch):
@@ -137,10 +138,10 @@ def test_blocks_and_views_of_rows_are_predicted_alike(monkeypatch):
     rows = ViewedRows(x, X, columns, {}, draws)
     log_proba = log_proba_of(networks, rows)
     expected = lines[1].predict_log_proba(X)
-    np.testing.assert_allclose(log_proba[1], np.maximum(expected, LEAST_LOG_PROBA), atol=1e-9)
+    assert_allclose(log_proba[1], np.maximum(expected, LEAST_LOG_PROBA), atol=1e-9)
     known = ~np.isnan(x).any(axis=1)
-    np.testing.assert_allclose(log_proba[2][known], expected[known], atol=1e-9)
+    assert_allclose(log_proba[2][known], expected[known], atol=1e-9)
     mean = np.mean([lines[0].predict_proba(z) for z in draws], axis=0)
-    np.testing.assert_allclose(np.exp(log_proba[0][~known]), mean, atol=1e-9)
+    assert_allclose(np.exp(log_proba[0][~known]), mean, atol=1e-9)
     monkeypatch.setattr("kernelpool.pool.combine.ROWS_AT_ONCE", 50)
-    np.testing.assert_allclose(log_proba_of(networks, rows), log_proba, rtol=1e-12)
+    assert_allclose(log_proba_of(networks, rows), log_proba, rtol=1e-12)

@@ -4,6 +4,7 @@ from time import perf_counter
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
@@ -57,7 +58,7 @@ def test_held_out_predictions_are_those_of_cross_val_predict():
     expected = cross_val_predict(
         GaussianNB(), X, CODES, cv=PredefinedSplit(FOLD), method="predict_log_proba"
     )
-    np.testing.assert_allclose(fit.held_out["bayes"], expected, atol=1e-8)
+    assert_allclose(fit.held_out["bayes"], expected, atol=1e-8)
     assert fit.trials[0].loss == pytest.approx(log_loss(expected, CODES, np.ones(240)))
     assert len(fit.networks["bayes"]) == 4
 
@@ -101,7 +102,7 @@ def test_views_reach_predictions():
     fit = fitted(Candidate("parzen", ParzenClassifier(random_state=0), "warped"), x=x, n_jobs=2)
     ((network,),) = fit.networks.values()
     expected = network.estimator.predict_log_proba(fit.views["warped"].transform(x))
-    np.testing.assert_allclose(log_proba_of([network], fit.rows)[0], expected, atol=1e-9)
+    assert_allclose(log_proba_of([network], fit.rows)[0], expected, atol=1e-9)
 
 
 def test_missing_cells_are_imputed_for_networks_of_complete_numbers():
@@ -119,7 +120,7 @@ def test_missing_cells_are_imputed_for_networks_of_complete_numbers():
         network = fit.networks[name][0]
         draws = [transform(z) for z in imputations(mixture, MISSING[out])]
         expected = np.mean([network.estimator.predict_proba(z) for z in draws], axis=0)
-        np.testing.assert_allclose(np.exp(fit.held_out[name][out]), expected, atol=1e-9)
+        assert_allclose(np.exp(fit.held_out[name][out]), expected, atol=1e-9)
     # the pool imputes: its members need no mixture for that
     with pytest.raises(ValueError, match="fitted to columns without missing cells"):
         fit.networks["rbf"][0].estimator.predict(MISSING)
@@ -134,7 +135,7 @@ def test_rows_are_not_scored_by_what_they_have_selected():
     for name in fit.networks:
         for f, network in enumerate(fit.networks[name]):
             expected = network.estimator.validation_log_proba_
-            np.testing.assert_allclose(fit.held_out[name][f == FOLD], expected, atol=1e-9)
+            assert_allclose(fit.held_out[name][f == FOLD], expected, atol=1e-9)
     # predictions averaged over imputations are of another network: nothing may select it
     mixture = imputation_mixture(surveyed(as_rows(MISSING, CODES), np.arange(3)))
     fit = fitted(*candidates, x=MISSING, imputation=mixture)
@@ -159,7 +160,7 @@ def test_of_many_rows_a_sample_selects(small_samples):
     no_time = pool_fit(pooling="log_linear", end=perf_counter() + 1e-6)
     sample = no_time.selected(candidates)
     assert 60 <= len(sample.x) < 80
-    np.testing.assert_array_equal(sample.x, X[sample.at])
+    assert_array_equal(sample.x, X[sample.at])
     assert np.bincount(sample.codes).tolist() == [20, 20, 20]
     stopped = pool_fit().selected([raising(KeyboardInterrupt, n_rows=100)])
     assert stopped.interrupted
@@ -179,4 +180,4 @@ def test_a_network_that_leaves_rows_out_is_trained_once_and_predicts_the_rows_of
         (centers, network.estimator.leave_one_out_log_proba()),
         (rest, network.estimator.predict_log_proba(z[rest])),
     ):
-        np.testing.assert_allclose(fit.held_out["parzen"][at], log_proba, atol=1e-9)
+        assert_allclose(fit.held_out["parzen"][at], log_proba, atol=1e-9)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from kernelpool import RBFNetworkClassifier
@@ -28,10 +29,10 @@ def test_attributes_are_the_network(three, rows, settings):
         scores = np.hstack([0 * scores, scores]) if len(network.classes_) == 2 else scores
         expected = np.exp(scores - scores.max(axis=1, keepdims=True))
         expected /= expected.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(network.predict_proba(X), expected, atol=1e-9)
-        np.testing.assert_allclose(network.activations(X), columns(network, X)[:, :30], atol=1e-9)
+        assert_allclose(network.predict_proba(X), expected, atol=1e-9)
+        assert_allclose(network.activations(X), columns(network, X)[:, :30], atol=1e-9)
         decision = scores[:, 1] - scores[:, 0] if len(network.classes_) == 2 else np.log(expected)
-        np.testing.assert_allclose(network.decision_function(X), decision, atol=1e-7)
+        assert_allclose(network.decision_function(X), decision, atol=1e-7)
         assert network.loss_ == network.losses_[:, 2].min()
         assert network.mixing_.sum() == pytest.approx(1)
 
@@ -43,7 +44,7 @@ def test_the_readout_is_logistic_regression_with_that_ridge(three):
     inputs[:, 20:] /= np.sqrt(3)  # features are one more direction of variance one
     # scikit-learn: C times the loss of all rows and half the squared weights
     other = LogisticRegression(C=1 / network.ridge_, tol=1e-10, max_iter=100_000).fit(inputs, y)
-    np.testing.assert_allclose(network.predict_proba(X), other.predict_proba(inputs), atol=2e-3)
+    assert_allclose(network.predict_proba(X), other.predict_proba(inputs), atol=2e-3)
 
 
 @pytest.mark.parametrize("max_features", [None, 1, 2])

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from kernelpool.errors import ColumnWarning, KernelpoolError
 from kernelpool.tables.columns import MOST_INDICATORS, Columns
@@ -52,7 +53,7 @@ def test_tables_of_every_kind_have_the_same_codes(kind):
     ]
     assert columns.levels == (0, 3, 3, 0)
     assert columns.names == (None if kind in ("array", "list") else tuple(CELLS))
-    np.testing.assert_array_equal(columns.encode(table), CODES)
+    assert_array_equal(columns.encode(table), CODES)
 
 
 @pytest.mark.parametrize("kind", tables())
@@ -61,7 +62,7 @@ def test_what_leaves_is_a_table_of_the_same_kind(kind):
     columns = Columns.learn(table)
     back = columns.decode(columns.encode(table))
     assert type(back) is (np.ndarray if kind == "list" else type(table))
-    np.testing.assert_array_equal(Columns.learn(back).encode(back), CODES)
+    assert_array_equal(Columns.learn(back).encode(back), CODES)
     if kind == "categories":
         assert back["town"].cat.categories.tolist() == ["Athens", "Volos"]
     if kind == "pandas":
@@ -73,10 +74,10 @@ def test_whole_numbers_stay_whole_and_within_their_range():
     for kind in ("pandas", "arrow"):
         columns = Columns.learn(tables()[kind])
         made = np.array([[12.3, 0, 0, 9.7], [33.4, 1, 1, 2.2]])
-        np.testing.assert_array_equal(columns.rounded(made)[:, [0, 3]], [[20, 9.7], [33, 2.2]])
+        assert_array_equal(columns.rounded(made)[:, [0, 3]], [[20, 9.7], [33, 2.2]])
         known = np.array([[nan, 0, nan, 1.5], [99, 0, 0, nan]])
         found = columns.encode(columns.imputed(columns.decode(known), known, made))
-        np.testing.assert_array_equal(found, [[20, 0, 0, 1.5], [99, 0, 0, 2.2]])
+        assert_array_equal(found, [[20, 0, 0, 1.5], [99, 0, 0, 2.2]])
 
 
 def test_imputed_cells_have_the_type_of_their_column():
@@ -122,7 +123,7 @@ def test_numbers_stay_as_they_are():
 def test_another_value_has_the_code_after_the_last_and_no_name():
     columns = Columns.learn(tables()["pandas"])
     strange = tables()["pandas"].assign(town=["Mars", "Athens", None, "Venus"])
-    np.testing.assert_array_equal(columns.encode(strange)[:, 1], [2, 0, nan, 2])
+    assert_array_equal(columns.encode(strange)[:, 1], [2, 0, nan, 2])
     assert columns.unknown(strange) == {"town": 2, "married": 0}
     assert columns.decode(columns.encode(strange))["town"].isna().tolist() == [1, 0, 1, 1]
     with pytest.warns(
@@ -137,7 +138,7 @@ def test_columns_are_named_counted_or_marked():
         columns = Columns.learn(x, given_)
         assert columns.categories[0] is None
         assert columns.categories[1].tolist() == ["3", "5"]
-        np.testing.assert_array_equal(columns.encode(x)[:, 1], [0, 0, nan, 1])
+        assert_array_equal(columns.encode(x)[:, 1], [0, 0, nan, 1])
     assert Columns.learn(x, columns) is columns
     frame = tables()["pandas"]
     assert Columns.learn(frame, ["age", 1, "married"]).levels == (4, 3, 3, 0)
@@ -165,9 +166,9 @@ def test_codes_of_a_cell_do_not_depend_on_the_cells_beside_it():
     columns = Columns.learn(cells)
     assert columns.categories[0].tolist() == ["1", "2.5", "True"]
     together = columns.encode(cells)
-    np.testing.assert_array_equal(together[:, 0], [0, 2, 0, 0, 2, nan, 1])
+    assert_array_equal(together[:, 0], [0, 2, 0, 0, 2, nan, 1])
     alone = [columns.encode(cells[i : i + 1])[0] for i in range(len(cells))]
-    np.testing.assert_array_equal(alone, together)
+    assert_array_equal(alone, together)
 
 
 def test_encoded_rows_pass_as_they_are():
@@ -183,11 +184,11 @@ def test_indicators_of_two_categories_lie_one_apart():
     x = np.nan_to_num(CODES)
     z = columns.indicators(x)
     assert columns.sources.tolist() == [0, 3, 1, 1, 2, 2]
-    np.testing.assert_array_equal(z[:, :2], x[:, [0, 3]])
+    assert_array_equal(z[:, :2], x[:, [0, 3]])
     assert ((z[0, 2:4] - z[2, 2:4]) ** 2).sum() == pytest.approx(1)
     other = columns.indicators(np.array([[0, 2, 2, 0], [0, nan, 0, 0]]))
-    np.testing.assert_array_equal(other[0, 2:], 0)
-    np.testing.assert_array_equal(other[1, 2:4], nan)
+    assert_array_equal(other[0, 2:], 0)
+    assert_array_equal(other[1, 2:4], nan)
     many = Columns((np.array([f"{i:04d}" for i in range(500)], object),))
     wide = many.indicators(np.arange(501.0)[:, None])
     assert wide.shape == (501, MOST_INDICATORS)
@@ -207,6 +208,6 @@ def test_any_cells_come_back_as_text(rows):
     columns = Columns.learn(table, [0, 1])
     x = columns.encode(table)
     back = columns.decode(x)
-    np.testing.assert_array_equal(columns.encode(back), x)
+    assert_array_equal(columns.encode(back), x)
     missing = [[c is None or c != c or not str(c).strip() for c in row] for row in rows]
-    np.testing.assert_array_equal(np.isnan(x), missing)
+    assert_array_equal(np.isnan(x), missing)
