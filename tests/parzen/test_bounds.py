@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from sklearn.base import clone
 
-import kernelpool
 from kernelpool import ParzenClassifier, ReducedParzenClassifier, bounds
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
@@ -74,13 +73,6 @@ def test_the_compression_bound_is_binomial_at_the_price_of_every_choice(n, k, ch
     bound = bounds.compression_bound(n_rows=n, n_kept=k, n_errors=n // 25, n_choices=choices)
     log_alpha = math.log(0.05) - math.log(n * choices) - math.log(math.comb(n, k))
     assert binom.logcdf(n // 25, n - k, bound) == pytest.approx(log_alpha, rel=1e-6)
-
-
-def test_every_bound_has_its_old_place():
-    assert all(
-        getattr(bounds, name) is getattr(kernelpool.inspection.bounds, name)
-        for name in bounds.__all__
-    )
 
 
 # -- networks certified without test rows ----------------------------------------------------------

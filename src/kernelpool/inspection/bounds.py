@@ -9,7 +9,6 @@ for networks of K out of N kernels are in `kernelpool.parzen.bounds`; `kernelpoo
 """
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -28,13 +27,6 @@ __all__ = [
     "certify",
     "paired_difference",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """The bounds of the paper on minimal networks, which stood here before `kernelpool.bounds`."""
-    if name.startswith("_"):  # Python asks for these while modules are still being imported
-        raise AttributeError(name)
-    return getattr(import_module("kernelpool.parzen.bounds"), name)
 
 
 # -- error rates on test rows ----------------------------------------------------------------------
