@@ -60,15 +60,7 @@ from .fitted import ClassDensities, FittedSharedKernel
 from .onnx import to_graph
 from .search import FIRST, choose_settings
 from .start import Start, check_positive, family_of, named_features
-from .stream import (
-    StreamNetwork,
-    StreamState,
-    begin,
-    check_settings,
-    mini_batch,
-    resume,
-    stream_classes,
-)
+from .stream import begin, check_settings, continued_stream, mini_batch, stream_classes
 
 
 class SharedKernelClassifier(  # type: ignore[misc]
@@ -576,23 +568,11 @@ class SharedKernelClassifier(  # type: ignore[misc]
             if not begun:
                 stream = begin(surveyed(rows, labels), settings, half_life)
             else:
-                stream = self._stream_network(settings, half_life, weight)
+                stream = continued_stream(self._fitted, settings, half_life, weight)
                 if weight > 0:
                     stream = stream.holding(surveyed(rows, labels)).step(rows)
         self._fitted = stream.fitted(labels, columns)
         return self
-
-    def _stream_network(
-        self, settings: MixtureSettings, half_life: float | None, batch_weight: float
-    ) -> StreamNetwork:
-        before = self._fitted
-        if isinstance(before.stream, StreamState):
-            return StreamNetwork(before.stream, settings, half_life)
-        kernel, kernels, frame = before.as_trained()
-        standardize = before.training_type != before.network.covariance_type
-        settings = replace(settings, covariance_type=kernel.name, standardize=standardize)
-        seen = batch_weight if before.weight_seen is None else before.weight_seen
-        return resume(before, kernels, frame, seen, settings, half_life)
 
     @classmethod
     def prbf(cls, n_kernels: int | Sequence[int] | str | None = None, **parameters: Any) -> Self:
@@ -879,10 +859,9 @@ class SharedKernelClassifier(  # type: ignore[misc]
         known: dict[Any, int] = {**names, **{i: i for i in range(self.n_features_in_)}}
         unknown = [f for f in features if f not in known]
         if unknown or not len(features):
-            found = f"got {unknown[0]!r}" if unknown else "got none"
+            got = f"got {unknown[0]!r}" if unknown else "got none"
             raise KernelpoolError(
-                f"{name} must be positions below {self.n_features_in_} or names of features; "
-                f"{found}."
+                f"{name} must be positions below {self.n_features_in_} or names of features; {got}."
             )
         return [known[f] for f in features]
 
@@ -976,8 +955,8 @@ class SharedKernelClassifier(  # type: ignore[misc]
         data_kernel = self._fitted.network.kernel
         by_class = [data_kernel.out_of(kernels, frame) for kernels in by_class]
         axis = 0 if kernel.name == "tied" else 1
-        means = np.stack([np.asarray(part.mean) for part in by_class], axis=1)
-        return means, np.stack([np.asarray(part.covariance) for part in by_class], axis=axis)
+        means = np.stack([np.asarray(kernels.mean) for kernels in by_class], axis=1)
+        return means, np.stack([np.asarray(kernels.covariance) for kernels in by_class], axis=axis)
 
     def _subkernels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Subkernels, Frame]:
         """The family, the kernels and their subkernels by some labeled rows, in a frame, and that

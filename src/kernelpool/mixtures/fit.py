@@ -390,12 +390,12 @@ class MixtureTraining:
             k = int(np.argmin(usable))
             name = label_name(classes[k])
             given = self.settings.n_kernels
-            found = f"sharing leaves class {name} without a kernel: it owns none and may use none"
+            problem = f"sharing leaves class {name} without a kernel: it owns none and may use none"
             remedy = "Give the class a kernel in n_kernels or owners"
             if np.ndim(sharing) == 0 and given is not None:
-                found = f"n_kernels={given} leaves class {name} without a kernel"
+                problem = f"n_kernels={given} leaves class {name} without a kernel"
                 remedy = f"Use {len(classes)} kernels or more, at least one for each class"
-            raise KernelpoolError(f"{found}. {remedy}, or raise sharing above 0.")
+            raise KernelpoolError(f"{problem}. {remedy}, or raise sharing above 0.")
         self._check_observed(table)
         return table
 
@@ -595,10 +595,10 @@ class MixtureTraining:
             return []
         network = SharedKernel(self.kernel, params.mixing)
         mixing = to_numpy(params.mixing)
-        found = network.empty_kernels(params, self._class_weight(), self.data.row_weight)
-        left = np.delete(mixing, found, axis=0).sum(axis=0)
+        empty = network.empty_kernels(params, self._class_weight(), self.data.row_weight)
+        left = np.delete(mixing, empty, axis=0).sum(axis=0)
         last = mixing[:, left == 0].argmax(axis=0)  # what a class without weight has left, it keeps
-        return [j for j in found if j not in last]
+        return [j for j in empty if j not in last]
 
     def in_data_units(self, params: Params) -> ClassDensities:
         """A network in the units of the data, in NumPy."""
@@ -647,8 +647,8 @@ class MixtureTraining:
 def log_joint(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
     """log P(C_k) p(x|C_k) in the frame of the rows, (n, K)."""
     natural_params = network.kernel.natural_params(params.kernels, rows.eps)
-    found = to_numpy(rows.each(network.log_density, natural_params, params.mixing))
-    return np.asarray(found, np.float64) + safe_log(params.class_prior)
+    log_density = to_numpy(rows.each(network.log_density, natural_params, params.mixing))
+    return np.asarray(log_density, np.float64) + safe_log(params.class_prior)
 
 
 def split_by_class(

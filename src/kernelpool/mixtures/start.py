@@ -60,14 +60,14 @@ def kmeans(
     """
     if n_kernels >= len(sample.x):  # a kernel a row
         return np.resize(sample.x, (n_kernels, sample.x.shape[1])), sample.x
-    found = KMeans(
+    clustering = KMeans(
         n_kernels, n_init=RESTARTS, max_iter=MOST_ROUNDS, random_state=int(rng.integers(2**31))
     )
     # on a few thousand rows threads cost more than they bring; BLAS is held as sweeps in other
     # threads may hold it now
     with one_blas_thread(), _controller().limit(limits=1):
-        label = found.fit_predict(sample.x, sample_weight=sample.weight)
-    return found.cluster_centers_, found.cluster_centers_[label]
+        label = clustering.fit_predict(sample.x, sample_weight=sample.weight)
+    return clustering.cluster_centers_, clustering.cluster_centers_[label]
 
 
 def random_rows(
@@ -200,8 +200,8 @@ def _group(
         centers, about = method(
             ClassSample(np.where(missing, about, sample.x), sample.weight), count, rng
         )
-    away = np.where(missing, 0.0, sample.x - about) * np.sqrt(sample.weight.sum() / total)
-    return centers, away, sample.weight
+    deviations = np.where(missing, 0.0, sample.x - about) * np.sqrt(sample.weight.sum() / total)
+    return centers, deviations, sample.weight
 
 
 def uniform_mixing(sharing: np.ndarray) -> np.ndarray:
@@ -258,13 +258,13 @@ def family_of(covariances: np.ndarray, shape: tuple[int, int], named: str | None
         check_shape("covariances", covariances, FAMILIES[named].shape(*shape))
         return named
     if len(fits) != 1:
-        found = (
+        problem = (
             f"may be of type {fits[0]} or {fits[1]}: say covariance_type="
             if fits
             else "fits none of the covariance types"
         )
         raise KernelpoolError(
-            f"covariances of shape {covariances.shape} for means of shape {shape} {found}."
+            f"covariances of shape {covariances.shape} for means of shape {shape} {problem}."
         )
     return fits[0]
 

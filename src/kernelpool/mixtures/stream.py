@@ -361,3 +361,21 @@ def resume(
         n_steps=0,
     )
     return StreamNetwork(state, settings, half_life)
+
+
+def continued_stream(
+    before: FittedSharedKernel,
+    settings: MixtureSettings,
+    half_life: float | None,
+    batch_weight: float,
+) -> StreamNetwork:
+    """A stream that goes on from a fitted network, of `partial_fit` or `fit`; one that was made of
+    known parameters counts as a mini-batch.
+    """
+    if isinstance(before.stream, StreamState):
+        return StreamNetwork(before.stream, settings, half_life)
+    kernel, kernels, frame = before.as_trained()
+    standardize = before.training_type != before.network.covariance_type
+    settings = replace(settings, covariance_type=kernel.name, standardize=standardize)
+    seen = batch_weight if before.weight_seen is None else before.weight_seen
+    return resume(before, kernels, frame, seen, settings, half_life)
