@@ -2,12 +2,10 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from kernelpool import SharedKernelClassifier, Training
-from kernelpool.errors import KernelpoolError
 
 PLAIN = {
     "covariance_type": "diag",
@@ -53,15 +51,3 @@ def test_certain_probabilities_are_labels():
         as_matrix.predict_proba(x[:, None]), as_labels.predict_proba(x[:, None]), atol=1e-9
     )
     assert as_matrix.predict(x[:5, None]).tolist() == as_labels.predict(x[:5, None]).tolist()
-
-
-def test_what_is_no_label_is_named():
-    x, code = three_classes(60)
-    fit = SharedKernelClassifier(3, random_state=0).fit
-    matrix = np.eye(3)[code]
-    with pytest.raises(KernelpoolError, match=r"row 4 holds \[0.5, 0.0, 0.0\]"):
-        fit(x[:, None], np.where(np.arange(60)[:, None] == 4, [0.5, 0, 0], matrix))
-    with pytest.raises(KernelpoolError, match="y gives class 1 no share in any row"):
-        fit(x[:, None], matrix[:, [0, 1, 2]] * [1, 0, 1] + (code == 1)[:, None] * [1, 0, 0])
-    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[60, 59\]"):
-        fit(x[:, None], matrix[1:])

@@ -87,10 +87,11 @@ def test_class_probabilities_are_weighted_rows():
     [
         ([[0.5, 0.5], [0.7, 0.7]], r"row 1 holds \[0.7, 0.7\]"),
         ([[1.0, 0.0], [1.0, 0.0]], "class 1 no share in any row"),
+        ([[1.0, 0.0]], r"inconsistent numbers of samples: \[2, 1\]"),
     ],
 )
 def test_matrices_that_are_no_class_probabilities(table, message):
-    with pytest.raises(KernelpoolError, match=message):
+    with pytest.raises(ValueError, match=message):
         spread_shares(np.zeros((2, 1)), table, None)
 
 

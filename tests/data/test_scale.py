@@ -150,6 +150,7 @@ def test_feature_scale(variance, standardize, expected):
     [
         ([1e200, -1e200], "Feature 0 of X is too large to be squared in float64; divide"),
         ([1e-200, 2e-200], "Feature 0 of X is too small to be squared in float64; multiply"),
+        ([1e-155, 1e-155], "too small to be squared"),
         (np.float32([1e-37, 2e-37]), "too small to be told apart in float32"),
     ],
 )

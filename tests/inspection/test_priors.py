@@ -69,25 +69,6 @@ def test_other_frequencies_follow_bayes_rule(model):
     assert_allclose(again.predict_proba(x), before, **near)
 
 
-def test_frequencies_are_named_in_three_ways():
-    for given, expected in (
-        ("balanced", [1 / 3] * 3),
-        ({"c": 0.6}, [0.25, 0.15, 0.6]),  # a and b keep 5 to 3
-        ({"a": 0.1, "b": 0.2, "c": 0.7}, [0.1, 0.2, 0.7]),
-    ):
-        assert_allclose(TRUE.with_class_prior(given).class_prior_, expected)
-    for wrong, message in (
-        ("even", "must be 'balanced', a dict or one number a class; got 'even'"),
-        ({"d": 0.5}, "names 'd', which is none of the classes"),
-        ({"a": 0.6, "b": 0.6}, "shares that sum to one"),
-        ({"a": 0.1, "b": 0.1, "c": 0.1}, "shares that sum to one"),
-        ([0.5, 0.5], "must have shape"),
-        ([0.9, 0.9, -0.8], "must not be negative"),
-    ):
-        with pytest.raises(KernelpoolError, match=message):
-            TRUE.with_class_prior(wrong)
-
-
 def test_whatever_stands_around_a_model_takes_them_too():
     x, y = TRUE.sample(100, random_state=0)
     model = make_pipeline(MinMaxScaler((0, 2)), FrozenEstimator(TRUE)).fit(x, y)
