@@ -125,12 +125,20 @@ def test_a_scale_without_outliers_clips_nothing_and_a_constant_keeps_its_unit():
 
 
 def test_categories_are_never_outliers():
-    x = np.zeros((500, 1))
-    x[:5] = 30
-    columns = Columns((np.array([f"{i:02}" for i in range(31)], object),))
-    found = surveyed(as_rows(x, np.arange(500) % 2), np.arange(2), columns).scale
-    assert_allclose(found.variance, x.var(axis=0))
-    assert not found.clips
+    x = np.resize([0.0, 1.0], (500, 1))
+    x[:5] = 90
+    columns = Columns((np.array([f"{i:02}" for i in range(91)], object),))
+    codes = np.arange(500) % 2
+    for known, clips in ((columns, False), (None, True)):
+        found = surveyed(as_rows(x, codes), np.arange(2), known).scale
+        assert found.clips == clips
+        assert (found.variance == pytest.approx(x.var())) != clips
+
+
+def test_the_mean_of_rows_in_float32_is_that_of_float64():
+    x = (1e4 + 0.05 * RNG.normal(size=(300, 1))).astype(np.float32)
+    found = surveyed(as_rows(x, np.arange(300) % 2), np.arange(2)).scale
+    np.testing.assert_allclose(found.variance, x.astype(float).var(axis=0), rtol=1e-9)
 
 
 @pytest.mark.parametrize(

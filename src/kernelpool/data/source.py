@@ -91,7 +91,7 @@ def _gives_away(x: np.ndarray, codes: np.ndarray, most: int) -> bool:
     values, at = np.unique(x, return_inverse=True)
     code_of = np.zeros(len(values), int)
     code_of[at] = codes
-    return 1 < len(values) <= most and bool((code_of[at] == codes).all())
+    return len(values) <= most and bool((code_of[at] == codes).all())
 
 
 def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str]]:
