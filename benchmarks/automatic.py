@@ -285,19 +285,21 @@ def report(path):
     print(
         "\nMean test log-loss; last, what it would cost to choose the cell of the grid by log-loss"
     )
-    print(
-        "| data | auto | mixtures, full, BIC | mixtures, any type, BIC | lowest cell of the grid | "
-        "its error |"
-    )
-    print("|---|---|---|---|---|---|")
+    titles = {
+        "auto": "auto",
+        "mixtures": "mixtures, full, BIC",
+        "mixtures_any": "mixtures, any type, BIC",
+    }
+    measured = [m for m in titles if all(len(of[m, n]) == len(of["auto", n]) for n in names)]
+    columns = " | ".join(titles[model] for model in measured)
+    print(f"| data | {columns} | lowest cell of the grid | its error |")
+    print("|---" * (3 + len(measured)) + "|")
     for name in names:
         cells = [[mean_and_deviation(lines, column)[0] for column in ("log_loss", "error")]
                  for lines in cells_of(of["grid", name]).values()]  # fmt: skip
         loss, error = min(cells, default=[np.nan, np.nan])
-        figures = [
-            _loss(of[model, name], len(of["auto", name]))
-            for model in ("auto", "mixtures", "mixtures_any")
-        ]
+        means = [mean_and_deviation(of[model, name], "log_loss")[0] for model in measured]
+        figures = [f"{mean:.3f}" for mean in means]
         print(f"| {name} | " + " | ".join([*figures, f"{loss:.3f}"]) + f" | {error:.1f} |")
     print("\nWhat was chosen, how often in the folds, and the processor's seconds of a fit")
     print(
@@ -317,11 +319,6 @@ def report(path):
               f"{np.mean([int(r['tried']) for r in chosen]):.0f} | "
               f"{mean_and_deviation(chosen, 'seconds')[0]:.1f} | "
               f"{baseline:.1f} |")  # fmt: skip
-
-
-def _loss(rows, n_folds):
-    """The mean log-loss, if it has been measured in as many folds."""
-    return f"{mean_and_deviation(rows, 'log_loss')[0]:.3f}" if len(rows) == n_folds else "-"
 
 
 def _counts(rows, column):
