@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kernelpool import SharedKernelClassifier
-from kernelpool.data.door import complete_numbers, surveyed, training_data, validation_rows
+from kernelpool.data.door import surveyed, training_data, validation_rows
 from kernelpool.errors import KernelpoolError
 from kernelpool.rows import as_rows
 from kernelpool.tables.columns import Columns
@@ -107,14 +106,3 @@ def test_validation_rows_are_encoded_as_training_rows_are():
         validation_rows(frame, None, *given[2:])
     with pytest.raises(ValueError, match="X_val has 3 features; X has 1"):
         validation_rows(X, Y, None, Columns.numbers(1), np.array(["b", "c"]), "Net")
-
-
-def test_complete_numbers_are_asked_for():
-    model = SharedKernelClassifier()
-    with pytest.raises(KernelpoolError, match=r"takes complete numbers alone, .* NaN"):
-        complete_numbers(model, np.where(X > 1e4, X, np.nan), "partial_fit")
-    with pytest.raises(KernelpoolError, match="columns of categories"):
-        complete_numbers(model, pd.DataFrame({"k": ["u", "v"]}), "partial_fit")
-    columns, x = complete_numbers(model, X, "partial_fit")
-    assert len(columns) == 3
-    assert_array_equal(x, X)

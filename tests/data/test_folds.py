@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
+from kernelpool import RBFNetworkClassifier, SharedKernelClassifier
 from kernelpool.data.folds import (
     Loss,
     Selection,
@@ -128,6 +129,31 @@ def test_each_part_is_scored_at_the_step_that_the_others_select(gain):
                 least = loss
                 chosen = step
         assert_array_equal(selection.log_proba[~others], chosen[~others])
+
+
+@pytest.mark.parametrize(
+    ("model", "loss"),
+    [(RBFNetworkClassifier(30), "loss_"), (SharedKernelClassifier(4), "conditional_loss_")],
+)
+def test_validation_rows_do_not_select_their_own_predictions(model, loss):
+    """For random labels no prediction has a mean loss below log 2; the least loss of all on the
+    rows that select is below.
+    """
+    rng = np.random.default_rng(0)
+    selected = []
+    held_out = []
+    for seed in range(24):
+        (X, y), (X_val, y_val) = (
+            (rng.normal(size=(n, 3)), rng.integers(0, 2, n)) for n in (60, 40)
+        )
+        model.set_params(random_state=seed).fit(X, y, X_val=X_val, y_val=y_val)
+        log_proba = model.validation_log_proba_
+        assert_allclose(np.exp(log_proba).sum(axis=1), 1, atol=1e-12)
+        selected.append(getattr(model, loss))
+        held_out.append(-log_proba[np.arange(40), y_val].mean())
+    assert np.mean(selected) < np.mean(held_out) - 0.002
+    assert np.mean(held_out) > np.log(2) - 2 * np.std(held_out) / np.sqrt(24)
+    assert not hasattr(model.fit(X, y), "validation_log_proba_")
 
 
 def test_rows_without_a_class_and_classes_ruled_out():

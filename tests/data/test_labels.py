@@ -29,6 +29,7 @@ SHARES = np.array([0.5, 0.3, 0.2])
     [
         (["b", "a", "?", "b"], "?"),
         (["b", "a", None, "b"], np.nan),
+        (pd.Series(["b", "a", None, "b"], dtype="string"), np.nan),
         ([2, 1, -1, 2], -1),
         ([2.0, 1.0, np.nan, 2.0], np.nan),
         (pd.array([True, False, pd.NA, True], dtype="boolean"), np.nan),

@@ -2,48 +2,12 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from kernelpool import Overlap, SharedKernelClassifier, Start, Training
 from kernelpool.datasets import make_clouds
 from kernelpool.datasets.generators import CLOUDS_BAYES_ERROR
-from kernelpool.kernels import FAMILIES
-
-
-@settings(max_examples=6, deadline=None)
-@given(
-    seed=st.integers(0, 10**6),
-    sharing=st.sampled_from([0, 0.3, 1, "learned"]),
-    acceleration=st.sampled_from(["squarem", None]),
-    hidden=st.sampled_from([0, 0.5]),
-    kernel_prior=st.sampled_from([None, "conjugate"]),
-)
-@pytest.mark.parametrize("family", list(FAMILIES))
-@pytest.mark.filterwarnings("ignore:EM stopped", "ignore:.*lost all their rows")
-def test_the_objective_never_falls(family, seed, sharing, acceleration, hidden, kernel_prior):
-    rng = np.random.default_rng(seed)
-    y = np.arange(90) % 3
-    x = rng.normal(size=(90, 2)) * rng.uniform(0.1, 10, size=2) + rng.normal(size=(3, 2))[y]
-    labels = np.where((rng.random(90) < hidden) & (np.arange(90) > 8), -1, y)
-    model = SharedKernelClassifier.prbf(
-        7, covariance_type=family, sharing=sharing, training=Training("em", acceleration=acceleration),
-        kernel_prior=kernel_prior, unlabeled=-1, max_iter=40, tol=0, random_state=seed, init="random",
-    )  # fmt: skip
-    model.fit(x, labels, sample_weight=rng.uniform(0, 2, size=90))
-    assert (np.diff(model.history_) >= -1e-9 * (1 + abs(model.objective_))).all()
-    assert model.objective_ == model.history_[-1]
-    assert_allclose(model.mixing_.sum(axis=0), 1, rtol=1e-12)
-
-
-def test_threads_change_nothing():
-    X, y = make_clouds(60_000, random_state=0)
-    settings = {"max_iter": 5, "tol": 1, "random_state": 0}
-    one, two = (SharedKernelClassifier.prbf(6, n_jobs=n, **settings).fit(X, y) for n in (1, 2))
-    assert_array_equal(one.means_, two.means_)
-    assert_array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
@@ -126,31 +90,15 @@ def test_warm_start_goes_on(blobs):
         model.fit(x, y + 1)
 
 
-def test_unlabeled_rows_by_any_name(blobs):
+def test_unlabeled_rows_of_no_weight_do_not_exist(blobs):
     x, y = blobs
     hidden = np.arange(len(y)) % 3 == 0
-    settings_ = {"n_kernels": 6, "random_state": 0}
-    names = np.array(["a", "b", "c"], dtype=object)[y]
-    none = np.array(None)
-    numbers, *others = (
-        SharedKernelClassifier.prbf(unlabeled=marker, **settings_).fit(x, labels)
-        for marker, labels in (
-            (-1, np.where(hidden, -1, y)),
-            (np.nan, np.where(hidden, np.nan, y)),
-            (np.nan, np.where(hidden, none, y.astype(object))),
-            ("?", np.where(hidden, "?", names)),
-            (np.nan, pd.Series(np.where(hidden, none, names), dtype="string")),
-        )
-    )
-    for other in others:
-        assert_allclose(other.means_, numbers.means_)
-    assert [other.classes_.tolist() for other in others[:3]] == 2 * [[0, 1, 2]] + [["a", "b", "c"]]
-    weightless = SharedKernelClassifier.prbf(unlabeled=-1, **settings_).fit(
-        x, np.where(hidden, -1, y), sample_weight=np.where(hidden, 0.0, 1.0)
-    )
-    labeled = SharedKernelClassifier.prbf(**settings_).fit(x[~hidden], y[~hidden])
+    labels = np.where(hidden, -1, y)
+    settings = {"n_kernels": 6, "random_state": 0}
+    weightless = SharedKernelClassifier.prbf(unlabeled=-1, **settings).fit(x, labels, 1.0 * ~hidden)
+    labeled = SharedKernelClassifier.prbf(**settings).fit(x[~hidden], y[~hidden])
     assert_allclose(weightless.means_, labeled.means_, rtol=1e-7)
-    as_class = SharedKernelClassifier.prbf(**settings_).fit(x, np.where(hidden, -1, y))
+    as_class = SharedKernelClassifier.prbf(**settings).fit(x, labels)
     assert as_class.classes_.tolist() == [-1, 0, 1, 2]
 
 
@@ -173,43 +121,30 @@ def test_sampling_has_the_moments_of_the_model(family, given_start):
         model.sample(0)
 
 
-def test_information_criteria(blobs, family):
+@pytest.mark.parametrize(("sharing", "n_mixing"), [(1, 15), (0, 3)])
+def test_information_criteria(blobs, family, sharing, n_mixing):
     x, y = blobs
+    settings = {"covariance_type": family, "sharing": sharing, "random_state": 0}
+    model = SharedKernelClassifier.prbf(6, **settings).fit(x, y)
     n_covariance = {"spherical": 6, "diag": 18, "full": 36, "tied": 6}[family]
-    for sharing, n_mixing in ((1, 15), (0, 3)):
-        model = SharedKernelClassifier.prbf(
-            6, covariance_type=family, sharing=sharing, random_state=0
-        ).fit(x, y)
-        n_parameters = 18 + n_covariance + n_mixing + 2
-        assert model.n_parameters() == n_parameters
-        by_class = (
-            naive.kernel_densities(x, model.means_, model.covariances_, family) @ model.mixing_
-        )
-        likelihood = np.log(by_class[np.arange(len(y)), y] * model.class_prior_[y]).sum()
-        assert model.log_likelihood(x, y) == pytest.approx(likelihood)
-        assert model.bic(x, y) == pytest.approx(-2 * likelihood + n_parameters * np.log(len(y)))
-        assert model.aic(x, y) == pytest.approx(-2 * likelihood + 2 * n_parameters)
-    with pytest.raises(
-        ValueError, match=r"y has the label 5, which is none of the classes \[0, 1, 2\]"
-    ):
-        model.bic(x, y + 5)
+    n_parameters = 18 + n_covariance + n_mixing + 2
+    assert model.n_parameters() == n_parameters
+    by_class = naive.kernel_densities(x, model.means_, model.covariances_, family) @ model.mixing_
+    likelihood = np.log(by_class[np.arange(len(y)), y] * model.class_prior_[y]).sum()
+    assert model.log_likelihood(x, y) == pytest.approx(likelihood)
+    assert model.bic(x, y) == pytest.approx(-2 * likelihood + n_parameters * np.log(len(y)))
+    assert model.aic(x, y) == pytest.approx(-2 * likelihood + 2 * n_parameters)
 
 
 def test_float32_in_float32_out(blobs, family):
     x, y = blobs
+    rows = x.astype(np.float32)
     model = SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0)
     wide = clone(model).fit(x, y)
-    narrow = clone(model).fit(x.astype(np.float32), y)
-    rows = x.astype(np.float32)
-    for answer in (
-        narrow.predict_proba(rows),
-        narrow.log_density(rows),
-        narrow.score_samples(rows),
-    ):
-        assert answer.dtype == np.float32
+    narrow = clone(model).fit(rows, y)
+    for method in ("predict_proba", "log_density", "score_samples"):
+        assert getattr(narrow, method)(rows).dtype == np.float32
     assert narrow.means_.dtype == np.float64
-    assert wide.predict_proba(x).dtype == np.float64
-    assert (narrow.predict(rows) == wide.predict(x)).mean() > 0.98
     assert narrow.objective_ == pytest.approx(wide.objective_, abs=1e-3)
     assert clone(model).fit(np.round(x * 10).astype(int), y).predict_proba(x).dtype == np.float64
 
@@ -236,8 +171,6 @@ def test_samples_and_imputations_of_a_frame_are_frames_with_whole_numbers(blobs)
     frame = pd.DataFrame({"visits": np.abs(x[:, 0].round()).astype(int), "dose": x[:, 1]})
     model = SharedKernelClassifier.prbf(6, random_state=0).fit(frame, y)
     drawn, _ = model.sample(300, random_state=0)
-    assert drawn.dtypes.tolist() == frame.dtypes.tolist()
     assert drawn["visits"].between(0, frame["visits"].max()).all()
-    some = frame.assign(visits=np.where(np.arange(len(y)) % 3, frame["visits"], np.nan))
-    imputed = model.impute(some)
-    assert imputed.dtypes.tolist() == frame.dtypes.tolist()
+    imputed = model.impute(frame.assign(visits=frame["visits"].where(y > 0)))
+    assert drawn.dtypes.tolist() == imputed.dtypes.tolist() == frame.dtypes.tolist()

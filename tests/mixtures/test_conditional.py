@@ -5,7 +5,9 @@ know.
 import naive
 import numpy as np
 import pytest
+from contracts.test_backends import on_backend
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import approx_fprime
 from scipy.special import softmax
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
@@ -41,7 +43,7 @@ def joint_terms(net, params, x):
         return log_density[:, :, None] + np.log(params.mixing * params.class_prior)
 
 
-@pytest.mark.parametrize("family", ["spherical", "diag", "full", "tied"])
+@pytest.mark.parametrize("family", list(FAMILIES))
 @pytest.mark.parametrize("beta", [0.2, 1.0, 1.4])
 def test_tempering_raises_every_weighted_kernel_to_a_power(family, beta):
     rng = np.random.default_rng(0)
@@ -53,12 +55,9 @@ def test_tempering_raises_every_weighted_kernel_to_a_power(family, beta):
     assert_allclose(constant, constant[0, 0, 0], atol=1e-9)
 
 
-@pytest.mark.parametrize("family", ["spherical", "diag", "full", "tied"])
-@pytest.mark.parametrize("generative_weight", [0.0, 0.3])
-def test_hybrid_gradients_are_slopes(family, generative_weight):
-    """By central differences of (1 - generative_weight) log P(y|x) + generative_weight log p(x,
-    y).
-    """
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_hybrid_gradients_are_slopes(family):
+    """By central differences of 0.7 log P(y|x) + 0.3 log p(x, y)."""
     rng = np.random.default_rng(2)
     net, params = network(family, rng)
     x = rng.normal(size=(30, 3))
@@ -67,22 +66,14 @@ def test_hybrid_gradients_are_slopes(family, generative_weight):
 
     def value(vector):
         joint = np.logaddexp.reduce(joint_terms(net, net.from_vector(vector, params), x), axis=1)
-        own = joint[np.arange(30), y]
-        return (
-            weight
-            @ (own - (1 - generative_weight) * np.logaddexp.reduce(joint, axis=1))
-            / weight.sum()
-        )
+        gain = joint[np.arange(30), y] - 0.7 * np.logaddexp.reduce(joint, axis=1)
+        return weight @ gain / weight.sum()
 
     vector = net.to_vector(params)
-    step = 1e-5
-    gradient, objective = net.gradient(as_rows(x, y, weight), params, generative_weight)
-    slope = [
-        (value(vector + step * e) - value(vector - step * e)) / (2 * step)
-        for e in np.eye(len(vector))
-    ]
+    gradient, objective = net.gradient(as_rows(x, y, weight), params, 0.3)
+    slope = approx_fprime(vector, value, 1e-7)
     assert objective == pytest.approx(value(vector), rel=1e-10)
-    assert_allclose(gradient, slope, rtol=1e-5, atol=1e-6 * np.abs(slope).max())
+    assert_allclose(gradient, slope, rtol=1e-4, atol=1e-5 * np.abs(slope).max())
 
 
 def test_one_tied_kernel_a_class_is_logistic_regression():
@@ -149,12 +140,6 @@ def test_held_out_rows_may_be_given(clouds):
     assert model.conditional_loss_ == pytest.approx(
         log_loss(y_test, model.predict_proba(X_test)), rel=1e-9
     )
-    with pytest.raises(ValueError, match="y_val must be given with X_val"):
-        model.fit(X, y, X_val=X_test)
-    with pytest.raises(
-        ValueError, match=r"y_val has the label 7, which is none of the classes \[0, 1\]"
-    ):
-        model.fit(X, y, X_val=X_test[:2], y_val=[7, 0])
 
 
 def test_other_class_priors_shift_the_odds(clouds):
@@ -170,38 +155,27 @@ def test_other_class_priors_shift_the_odds(clouds):
 # -- more rows than the host should hold -----------------------------------------------------------
 
 
-def at_home(home, X, y):
-    if home == "dask":
-        array = pytest.importorskip("dask.array")
-        return array.from_array(X, chunks=(211, 2)), array.from_array(y, chunks=211)
-    if home == "torch":
-        torch = pytest.importorskip("torch")
-        return torch.asarray(X), torch.asarray(y)
-    return X, y
-
-
-@pytest.mark.parametrize("home", ["numpy", "dask", "torch"])
-def test_many_rows_stay_where_they_live_and_train_one_network_on_homes(home, clouds, monkeypatch):
+@pytest.mark.parametrize("backend", ["dask", "torch"])
+def test_many_rows_stay_where_they_live_and_train_one_network_on_backends(
+    backend, clouds, monkeypatch
+):
     monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_ROWS", 500)
     (X, y), (X_test, y_test) = clouds
-    slanted = np.array(
-        [[1.0, 1.0], [0.0, 0.3]]
-    )  # diagonal kernels describe these badly: there is something to gain
-    X = X @ slanted
-    X_test = X_test @ slanted
+    # diagonal kernels describe these badly: there is something to gain
+    slanted = np.array([[1.0, 1.0], [0.0, 0.3]])
     weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
-    expected = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(X, y, weight)
-    rows, labels = at_home(home, X, y)
     model = SharedKernelClassifier(2, covariance_type="diag", random_state=0)
-    model.fit(rows, labels, at_home(home, X, weight)[1])
-    assert len(model.discriminative_) == 1
-    assert_allclose(model.predict_proba(X_test), expected.predict_proba(X_test), atol=1e-7)
-    em = SharedKernelClassifier(2, covariance_type="diag", training="em", random_state=0).fit(
-        X, y, weight
+    there = on_backend(backend, X @ slanted, y)
+    proba, expected, em = (
+        model.set_params(training=training).fit(*rows).predict_proba(X_test @ slanted)
+        for training, rows in (
+            ("conditional", (*there, on_backend(backend, X, weight)[1])),
+            ("conditional", (X @ slanted, y, weight)),
+            ("em", (X @ slanted, y, weight)),
+        )
     )
-    assert log_loss(y_test, model.predict_proba(X_test)) < log_loss(
-        y_test, em.predict_proba(X_test)
-    )
+    assert_allclose(proba, expected, atol=1e-7)
+    assert log_loss(y_test, proba) < log_loss(y_test, em)
 
 
 @pytest.mark.parametrize(
@@ -254,11 +228,9 @@ def test_shrunk_covariances_come_to_their_mean(family):
     share = np.array([0.4, 0.3, 0.2, 0.1])
     same, found = (kernel.shrunk(kernels, share, degree) for degree in (0.0, 1.0))
     assert_array_equal(same.covariance, kernels.covariance)
-    each = [kernel.of_kernel(kernels.covariance, j) for j in range(4)]
-    for j in range(4):
-        expected = np.einsum("j,j...->...", share, each)
-        assert_allclose(kernel.of_kernel(found.covariance, j), expected)
-    assert_array_equal(found.mean, kernels.mean)
+    each = naive.matrices(kernels.covariance, family, 4, 3)
+    expected = np.broadcast_to(np.average(each, axis=0, weights=share), each.shape)
+    assert_allclose(naive.matrices(found.covariance, family, 4, 3), expected)
 
 
 @pytest.mark.parametrize("family", list(FAMILIES))
@@ -335,27 +307,6 @@ def test_an_interrupted_climb_of_many_rows_is_told(clouds, gradients, monkeypatc
 
 
 # -- no more work than it takes --------------------------------------------------------------------
-
-
-def test_no_row_is_scored_by_the_step_that_it_selects():
-    """Of coins no forecast has a mean loss below log 2; the least loss on the very rows that end
-    the climb is below.
-    """
-    rng = np.random.default_rng(0)
-    chosen = []
-    judged = []
-    for seed in range(12):
-        (x, y), (x_out, y_out) = (
-            (rng.normal(size=(n, 3)), rng.integers(0, 2, n)) for n in (60, 40)
-        )
-        model = SharedKernelClassifier(4, random_state=seed).fit(x, y, X_val=x_out, y_val=y_out)
-        assert model.validation_log_proba_.shape == (40, 2)
-        assert_allclose(np.exp(model.validation_log_proba_).sum(axis=1), 1, atol=1e-12)
-        chosen.append(model.conditional_loss_)
-        judged.append(-model.validation_log_proba_[np.arange(40), y_out].mean())
-    assert np.mean(chosen) < np.log(2) - 0.01
-    assert np.mean(judged) > np.log(2) - 2 * np.std(judged) / np.sqrt(12)
-    assert not hasattr(model.fit(x, y), "validation_log_proba_")
 
 
 def test_many_classes_take_fewer_steps(clouds, gradients, monkeypatch):

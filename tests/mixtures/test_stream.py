@@ -119,24 +119,16 @@ def test_a_kernel_without_rows_keeps_its_place(family):
 
 
 def test_weights_and_rows_without_a_label():
-    x, y = clusters(600, 0)
-    twice = SharedKernelClassifier.prbf(4, random_state=0).partial_fit(
-        np.repeat(x, 2, axis=0), np.repeat(y, 2), classes=CLASSES
+    model, twice, weighted = (
+        SharedKernelClassifier.prbf(4, random_state=0, unlabeled=-1) for _ in range(3)
     )
-    weighted = SharedKernelClassifier.prbf(4, random_state=0).partial_fit(
-        x, y, classes=CLASSES, sample_weight=np.full(600, 2.0)
-    )
-    assert_allclose(weighted.means_, twice.means_, rtol=1e-8)
-    x2, y2 = clusters(600, 1)
-    assert_allclose(
-        weighted.partial_fit(x2, y2, sample_weight=np.full(600, 2.0)).means_,
-        twice.partial_fit(np.repeat(x2, 2, axis=0), np.repeat(y2, 2)).means_,
-        rtol=1e-6,
-    )
-    model = SharedKernelClassifier.prbf(4, random_state=0, unlabeled=-1)
-    model.partial_fit(x, y, classes=CLASSES)
-    model.partial_fit(x2, np.where(np.arange(600) % 3, -1, y2))
-    model.partial_fit(x2, np.full(600, -1))
+    for seed in range(2):
+        x, y = clusters(600, seed)
+        weighted.partial_fit(x, y, CLASSES, sample_weight=np.full(600, 2.0))
+        twice.partial_fit(np.repeat(x, 2, axis=0), np.repeat(y, 2), CLASSES)
+        assert_allclose(weighted.means_, twice.means_, rtol=1e-6)
+        model.partial_fit(x, np.where(np.arange(600) % 3, y - seed * (y + 1), y), CLASSES)
+    model.partial_fit(x, np.full(600, -1))
     assert model.score(*clusters(1000, 5)) > 0.95
     assert model.class_prior_.sum() == pytest.approx(1)
 
