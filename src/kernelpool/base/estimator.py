@@ -7,7 +7,6 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..errors import KernelpoolError
 from ..inspection.notebook import NotebookMixin
 from ..records import attributes, replaced
 from ..tables.columns import Columns
@@ -60,14 +59,7 @@ class Estimator(NotebookMixin, BaseEstimator):  # type: ignore[misc]
         names = {f.name for f in fields(settings)} - set(resolved)  # type: ignore[arg-type]
         return settings(**{name: getattr(self, name) for name in names}, **resolved)
 
-    def _to_graph(self, x: Any) -> dict[str, Any]:
-        """Answers in an ONNX graph of `x`, encoded rows as a `kernelpool.app.onnx.graph.Tensor`,
-        under the names of the outputs; the label is the class of the greatest of the `scores`.
-        """
-        raise KernelpoolError(f"{type(self).__name__} cannot be exported to ONNX.")
-
     def _with_columns(self, columns: Columns) -> Self:
-        """A copy of the fitted estimator for the same rows in another form, such as codes."""
         other = copy(self)
         other._fitted = replaced(self._fitted, "columns", columns)
         return other

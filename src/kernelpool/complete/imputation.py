@@ -26,18 +26,18 @@ from ..rows.sample import content_key, sample_rows
 N_DRAWS = 8
 """Imputations of a row, over which predictions are averaged."""
 
-MOST_ROWS = 1000
+MOST_SAMPLED = 1000
 """Rows that the mixture is fitted to, about."""
 
 ROWS_A_FEATURE = 20
 """Rows for each feature that a kernel needs."""
 
-MOST_KERNELS = 6
+MOST_IMPUTER_KERNELS = 6
 
 MOST_FULL = 40
 """Numbers up to which kernels have full covariances."""
 
-LEAST_LOG = -745.0
+LOG_OF_LEAST = -745.0
 """Below it exp is zero: logarithms of zero are averaged as if they were this small."""
 
 
@@ -45,8 +45,8 @@ def imputation_mixture(data: TrainingData, seed: int = 0) -> ClassDensities:
     """A small mixture of encoded rows, whose cells may be missing; it takes no labels."""
     data = data.as_one_class()
     rows: Any = data.rows
-    if len(rows.x) > MOST_ROWS:
-        ((x, weight),) = sample_rows(rows, 1, seed, MOST_ROWS)
+    if len(rows.x) > MOST_SAMPLED:
+        ((x, weight),) = sample_rows(rows, 1, seed, MOST_SAMPLED)
         rows = as_rows(x, np.zeros(len(x), np.int64), weight)
     if rows is not data.rows or data.scale.clips:  # clipped by classes
         data = surveyed(rows, data.classes, data.columns)
@@ -54,7 +54,7 @@ def imputation_mixture(data: TrainingData, seed: int = 0) -> ClassDensities:
     family = "full" if n_numbers <= MOST_FULL else "tied"
     x = rows.x if rows.weight is None else rows.x[np.asarray(rows.weight) > 0]
     n_distinct = len(np.unique(content_key(data.scale.frame.inside(x), 0)))
-    n_kernels = int(np.clip(n_distinct // (ROWS_A_FEATURE * x.shape[1]), 1, MOST_KERNELS))
+    n_kernels = int(np.clip(n_distinct // (ROWS_A_FEATURE * x.shape[1]), 1, MOST_IMPUTER_KERNELS))
     settings = MixtureSettings(
         n_kernels, family, covariance_floor=1e-3, max_iter=50, tol=1e-3, seed=seed
     )
@@ -111,7 +111,7 @@ def averaged(
     of_draws = answer(draws.reshape(-1, x.shape[1]))
     of_draws = of_draws.reshape(len(draws), -1, *of_draws.shape[1:])
     if log:
-        mean = logsumexp(np.maximum(of_draws, LEAST_LOG), axis=0) - np.log(len(draws))
+        mean = logsumexp(np.maximum(of_draws, LOG_OF_LEAST), axis=0) - np.log(len(draws))
     else:
         mean = of_draws.mean(axis=0)
     out = np.empty((len(x), *mean.shape[1:]))

@@ -15,10 +15,12 @@ that the model takes; `kernelpool.inspection.pipeline` has them in the units of 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from ..errors import KernelpoolError
+from ..tables.columns import Columns
 from ..text import plural
 
 
@@ -96,12 +98,33 @@ class Description:
     kernels: KernelTable | None = None
 
 
+class Inspected:
+    """What a fitted estimator of this library answers to rooms above and below its own."""
+
+    def _describe(self) -> Description:
+        return Description(f"A fitted {type(self).__name__}.")
+
+    def _with_columns(self, columns: Columns) -> Self:
+        """A copy of the fitted estimator for the same rows in another form, such as codes."""
+        raise NotImplementedError
+
+    def _to_graph(self, x: Any) -> dict[str, Any]:
+        """Answers in an ONNX graph of `x`, encoded rows as a `kernelpool.app.onnx.graph.Tensor`,
+        under the names of the outputs; the label is the class of the greatest of the `scores`.
+        """
+        raise KernelpoolError(f"{type(self).__name__} cannot be exported to ONNX.")
+
+
 def describe(estimator: Any) -> Description:
     """The description of a fitted estimator; without kernels if it is not one of this library."""
-    if hasattr(type(estimator), "_describe"):
-        description: Description = estimator._describe()
-        return description
-    return Description(f"A fitted {type(estimator).__name__}.")
+    described = isinstance(estimator, Inspected)
+    return estimator._describe() if described else Inspected._describe(estimator)
+
+
+def graph_answers(estimator: Any, x: Any) -> dict[str, Any]:
+    """The answers of a fitted estimator in an ONNX graph."""
+    exported = isinstance(estimator, Inspected)
+    return estimator._to_graph(x) if exported else Inspected._to_graph(estimator, x)
 
 
 # -- parts of the descriptions -------------------------------------------------------------------

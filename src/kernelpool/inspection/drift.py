@@ -53,7 +53,7 @@ from ..tables.columns import Columns
 from ..text import percent, plural, shown
 from .pipeline import feature_names, innermost, inside_of
 
-N_BINS = 10
+N_QUANTILE_BINS = 10
 """Of a feature of numbers; one more holds cells that are missing."""
 
 FEWEST = 5
@@ -251,13 +251,13 @@ def _feature(name: str, values: np.ndarray, categories: np.ndarray | None = None
         if len(levels) > MOST_CATEGORIES or n_rows.min(initial=FEWEST) < FEWEST:
             values = _grouped(values, categories)
             known = N_GROUPS
-    elif 0 < len(levels) <= min(N_BINS, len(numbers) // FEWEST):
+    elif 0 < len(levels) <= min(N_QUANTILE_BINS, len(numbers) // FEWEST):
         # rounded values are the same ones; whole numbers are never rounded
         apart = np.diff(levels).min() if len(levels) > 1 else min(0.1 * abs(levels[0]), 5e5)
         ends = levels - 1e-6 * apart, levels + 1e-6 * apart
         edges = np.unique([np.nextafter(ends[0], -np.inf), np.nextafter(ends[1], np.inf)])
     elif len(levels):
-        inner = np.quantile(numbers, np.arange(1, N_BINS) / N_BINS)
+        inner = np.quantile(numbers, np.arange(1, N_QUANTILE_BINS) / N_QUANTILE_BINS)
         edges = np.unique([levels[0], *inner, np.nextafter(levels[-1], np.inf)])
     feature = {"name": name, "edges": edges.tolist(), "categories": known}
     return {**feature, "counts": _count(feature, values).tolist()}

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ..text import decimals_of, percent, shorten, text_of
-from .description import KernelTable, describe
+from .description import Inspected, KernelTable, describe
 from .pipeline import FittedPipeline
 
 LISTED_KERNELS = 10
@@ -26,7 +26,7 @@ NAME_LENGTH = 40
 """Characters of a name."""
 
 
-class NotebookMixin:
+class NotebookMixin(Inspected):
     """Adds a summary of a fitted model to scikit-learn's diagram.
 
     HTML is written by hand here, a table of numbers: notebooks must not need the packages that

@@ -31,7 +31,7 @@ TILE = 512
 INSIDE = 1 + 1e-9
 """A hypersphere is closed, and distances are rounded: what lies this little outside is inside."""
 
-VANISHED = 1e-200
+VANISHED_VOTES = 1e-200
 """Sums of Gaussian heights below this are taken about the largest term."""
 
 LONGEST_ODDS = math.log(1e12)
@@ -249,7 +249,7 @@ def log_votes(x: np.ndarray, params: ParzenParams, own: np.ndarray | None = None
     out = safe_log(votes)
     if profile.compact:
         return out
-    far = votes < VANISHED
+    far = votes < VANISHED_VOTES
     out[far] = -np.inf
     for k, tile in params.tiles():
         at = np.flatnonzero(far[:, k])

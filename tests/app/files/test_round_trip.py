@@ -21,7 +21,7 @@ from zoo import EXAMPLES, answers, example, kernels, rows, target
 import kernelpool
 from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier
 from kernelpool.app.files import read_header
-from kernelpool.app.files.codec import ESTIMATORS, Reader, Writer
+from kernelpool.app.files.codec import SAVED_CLASSES, Reader, Writer
 from kernelpool.app.files.container import parse_json
 from kernelpool.errors import ModelFileError
 from kernelpool.records import SAVED, stored
@@ -122,7 +122,7 @@ def test_files_hold_these_classes_and_records():
     """A change of the list is a change of the file format, whose version then rises."""
     models = [example(name)[0] for name in EXAMPLES]
     estimators = lambda value: isinstance(value, BaseEstimator)  # noqa: E731
-    assert set().union(*(classes_in(model, estimators) for model in models)) == set(ESTIMATORS)
+    assert set().union(*(classes_in(model, estimators) for model in models)) == set(SAVED_CLASSES)
     records = set().union(*(classes_in(model, is_dataclass) for model in models))
     # two parameters, a stream, and the rows of a pool of networks that take numbers
     others = {"Frame", "GradientRule", "Overlap", "StreamState", "View"}

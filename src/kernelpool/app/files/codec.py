@@ -17,7 +17,7 @@ estimator                     ``{"model": class, "parameters": {...}, "fitted": 
                               ``{"same": parameter}`` for what a parameter of the same estimator is
 ============================  =====================================================================
 
-Classes are those of `ESTIMATORS` and `kernelpool.records.SAVED`; nothing is imported by a name from
+Classes are those of `SAVED_CLASSES` and `kernelpool.records.SAVED`; nothing is imported by a name from
 a file. Fields that a record declares as `unsaved()` are left out.
 """
 
@@ -45,7 +45,7 @@ OURS: tuple[type, ...] = tuple(getattr(kernelpool, name) for name in kernelpool.
 OTHERS: tuple[type, ...] = (FrozenEstimator, Pipeline, StandardScaler)
 """The classes of scikit-learn that may stand around an estimator of ours."""
 
-ESTIMATORS: dict[str, type] = {cls.__name__: cls for cls in (*OURS, *OTHERS)}
+SAVED_CLASSES: dict[str, type] = {cls.__name__: cls for cls in (*OURS, *OTHERS)}
 
 
 NOT_SAVABLE = {
@@ -78,7 +78,7 @@ SINGLE = 1e15
 
 def known_classes() -> str:
     """The classes that files hold, for messages."""
-    return ", ".join(sorted(ESTIMATORS))
+    return ", ".join(sorted(SAVED_CLASSES))
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Writer:
     def model(self, estimator: Any, where: str = "") -> dict[str, Any]:
         """An estimator: its class, its parameters and what its fit has set."""
         cls = type(estimator)
-        if ESTIMATORS.get(cls.__name__) is not cls:
+        if SAVED_CLASSES.get(cls.__name__) is not cls:
             what = f"{cls.__module__}.{cls.__name__}"
             raise ModelFileError(
                 f"{f'{where} is a {what}, which' if where else what} cannot be saved; a model file "
@@ -257,12 +257,12 @@ class Reader:
         """The estimator that `node` describes."""
         name = node["model"]
         self.depth += 1
-        if name not in ESTIMATORS or self.depth > MAX_NESTED_MODELS:
+        if name not in SAVED_CLASSES or self.depth > MAX_NESTED_MODELS:
             raise ModelFileError(
                 f"The file holds a {short(name)}; a model file may hold {known_classes()}, at most "
                 f"{MAX_NESTED_MODELS} inside each other."
             )
-        cls: Any = ESTIMATORS[name]
+        cls: Any = SAVED_CLASSES[name]
         outer = self.parameters
         self.parameters = {}
         parameters = self._named(node["parameters"])

@@ -16,6 +16,7 @@ from ...decide.onnx import to_graph as refused
 from ...decide.reject import RejectClassifier
 from ...errors import KernelpoolError, warn
 from ...inspection import FittedPipeline
+from ...inspection.description import Inspected, graph_answers
 from .graph import Graph
 from .inputs import inputs_of
 from .outputs import add_metadata, model_of, outputs_of
@@ -107,7 +108,7 @@ def to_onnx(
     outside, inside = map(np.dtype, PRECISIONS[precision])
     g = Graph(inside)
     inputs, x = inputs_of(g, steps, last, outside)
-    answers = last._to_graph(x)
+    answers = graph_answers(last, x)
     if hasattr(last, "classes_"):
         code = g.op("ArgMax", answers.pop("scores"), axis=1, keepdims=0)
         answers = {"label": g.op("Gather", np.asarray(last.classes_), code)} | answers
@@ -135,6 +136,6 @@ def _steps_and_network(estimator: Any) -> tuple[Any, Any]:
     """The steps before the network, a Pipeline or None, and the network."""
     inner = estimator.estimator_ if isinstance(estimator, RejectClassifier) else estimator
     steps, last = (inner[:-1], inner[-1]) if isinstance(inner, Pipeline) else (None, inner)
-    if not hasattr(last, "_to_graph"):
+    if not isinstance(last, Inspected):
         raise KernelpoolError(f"{type(last).__name__} cannot be exported to ONNX.")
     return steps or None, last

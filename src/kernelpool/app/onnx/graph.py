@@ -23,7 +23,7 @@ OPSETS = {"": 18, "ai.onnx.ml": 3}
 IR_VERSION = 9
 """Version of the format. Runtimes from 2023 on read it and `OPSETS` (onnxruntime 1.14)."""
 
-LOG_ZERO = {np.dtype(np.float64): -1e300, np.dtype(np.float32): -1e37}
+LOG_OF_NOTHING = {np.dtype(np.float64): -1e300, np.dtype(np.float32): -1e37}
 """Stands for log 0: sums of it stay finite, and it is less than any log-density that a row can
 have.
 """
@@ -198,7 +198,7 @@ class Graph:
     def __init__(self, dtype: Any, names: Iterator[int] | None = None) -> None:
         self.dtype = np.dtype(dtype)
         self.complete = False
-        self.forbidden = LOG_ZERO[self.dtype]
+        self.forbidden = LOG_OF_NOTHING[self.dtype]
         self.offset = 0.0  # from zero, of the rows that come in, in units of the largest
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
