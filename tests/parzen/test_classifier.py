@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.neighbors import KernelDensity, RadiusNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted
 
 from kernelpool import MultiEdit, ParzenClassifier, ReducedParzenClassifier, bounds
 from kernelpool.datasets import make_clouds
@@ -48,18 +47,15 @@ def new_clouds():
 def test_covered_rows_get_the_answers_of_scikit_learns_radius_neighbors(clouds, new_clouds):
     (X, y), (X_new, _) = clouds, new_clouds
     ours = parzen(radius=0.2).fit(X, y)
-    theirs = RadiusNeighborsClassifier(0.2, outlier_label=-1).fit(X, y)
     covered = ours.in_support(X_new)
-    with pytest.warns(UserWarning, match="Outlier"):
-        probability = theirs.predict_proba(X_new)
+    theirs = RadiusNeighborsClassifier(0.2, outlier_label=-1).fit(X, y)
     with pytest.warns(UserWarning, match="Outlier"):
         labels = theirs.predict(X_new)
     assert_array_equal(covered, labels != -1)
     assert 0 < (~covered).sum() < 200
     assert_array_equal(ours.predict(X_new)[covered], labels[covered])
-    assert_allclose(
-        ours.predict_proba(X_new)[covered], probability[covered], rtol=1e-12, atol=1e-15
-    )
+    expected = theirs.predict_proba(X_new[covered])
+    assert_allclose(ours.predict_proba(X_new)[covered], expected, rtol=1e-12, atol=1e-15)
 
 
 def test_ties_on_integer_grids_are_ties():
@@ -76,37 +72,33 @@ def test_ties_on_integer_grids_are_ties():
     ("kernel", "name"), [("hypersphere", "tophat"), ("gaussian",) * 2, ("epanechnikov",) * 2]
 )
 @pytest.mark.parametrize("weighted", [False, True])
-def test_densities_are_scikit_learns(clouds, kernel, name, weighted):
-    X = clouds[0][:300]
-    y = clouds[1][:300]
-    weight = np.random.default_rng(0).uniform(0.1, 2, size=300) if weighted else None
-    class_prior = [0.9, 0.1] if weighted else None
-    network = parzen(kernel, 0.5, class_prior=class_prior).fit(X, y, weight)
-    assert not weighted or network.class_prior_.tolist() == class_prior
+def test_densities_are_scikit_learns(kernel, name, weighted):
+    X, y = ROWS
+    weight = np.random.default_rng(0).uniform(0.1, 2, size=300) if weighted else np.ones(300)
+    network = parzen(kernel, 0.5, class_prior=[0.9, 0.1] if weighted else None).fit(X, y, weight)
     found = network.log_density(X)
     for k in (0, 1):
-        in_class = y == k
-        theirs = KernelDensity(bandwidth=0.5, kernel=name).fit(
-            X[in_class], sample_weight=None if weight is None else weight[in_class]
-        )
-        assert_allclose(np.exp(found[:, k]), np.exp(theirs.score_samples(X)), rtol=1e-6, atol=1e-12)
-    joint = np.exp(found) * network.class_prior_
-    assert_allclose(network.score_samples(X), np.log(joint.sum(axis=1)), rtol=1e-9)
-    assert_allclose(
-        network.predict_proba(X), joint / joint.sum(axis=1, keepdims=True), rtol=1e-9, atol=1e-12
-    )
+        theirs = KernelDensity(bandwidth=0.5, kernel=name)
+        theirs.fit(X[y == k], sample_weight=weight[y == k])
+        expected = np.exp(theirs.score_samples(X))
+        assert_allclose(np.exp(found[:, k]), expected, rtol=1e-6, atol=1e-12)
+    joint = np.exp(found) * ([0.9, 0.1] if weighted else np.bincount(y) / 300)
+    density = joint.sum(axis=1, keepdims=True)
+    assert_allclose(network.score_samples(X), np.log(density[:, 0]), rtol=1e-9)
+    assert_allclose(network.predict_proba(X), joint / density, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", ["hypersphere", "epanechnikov", "gaussian", CUBE])
-def test_rows_beyond_every_kernel_have_no_density_but_a_label(clouds, kernel):
-    X = clouds[0][:100]
-    y = clouds[1][:100]
+def test_rows_beyond_every_kernel_have_no_density_but_a_label(kernel):
+    far = [[30.0, 0.0], [0.0, -40.0]]
     for network in (parzen(kernel, 0.5), reduced_network(4, kernel=kernel, radius=0.5, edit=False)):
-        network.fit(X, y)
-        far = [[30.0, 0.0], [0.0, -40.0]]
-        assert network.in_support(far).tolist() == [kernel == "gaussian"] * 2
-        assert np.isneginf(network.score_samples(far)).tolist() == [kernel != "gaussian"] * 2
-        assert np.isneginf(network.log_density(far)).all() == (kernel != "gaussian")
+        network.fit(*ROWS)
+        for found in (
+            network.in_support(far),
+            np.isfinite(network.score_samples(far)),
+            np.isfinite(network.log_density(far)).any(axis=1),
+        ):
+            assert found.tolist() == [kernel == "gaussian"] * 2
         probability = network.predict_proba(far)
         assert_allclose(probability.sum(axis=1), 1)
         assert_array_equal(network.predict(far), network.classes_[probability.argmax(axis=1)])
@@ -178,18 +170,13 @@ def test_the_reduced_network_keeps_rows_of_its_own(clouds, reduced):
 
 
 def test_auto_takes_a_size_within_the_tolerance_and_none_that_failed(clouds):
-    X = clouds[0][300:600]
-    y = clouds[1][300:600]
+    X, y = (a[300:600] for a in clouds)
     network = reduced_network("auto", tolerance=0.04, edit=False, random_state=0).fit(X, y)
-    errors = dict(network.curve_)
-    assert list(errors) == sorted(errors)
     size = len(network.kernels_)
     assert 4 < size < 300
-    assert all(
-        error > network.full_error_ + 0.02
-        for other, error in errors.items()
-        if other < min(size, max(errors))
-    )
+    sizes, errors = np.transpose(network.curve_)
+    assert sizes.tolist() == sorted(sizes)
+    assert (errors[sizes < min(size, sizes.max())] > network.full_error_ + 0.02).all()
     assert network.score(X, y) > 1 - network.full_error_ - 0.04
 
 
@@ -205,8 +192,8 @@ def test_where_all_rows_are_needed_the_network_is_the_full_one():
 
 
 @pytest.mark.parametrize("edit", [True, False, "auto"])
-def test_editing_may_be_left_to_the_error(clouds, edit):
-    network = reduced_network(16, edit=edit, random_state=0).fit(clouds[0][:300], clouds[1][:300])
+def test_editing_may_be_left_to_the_error(edit):
+    network = reduced_network(16, edit=edit, random_state=0).fit(*ROWS)
     n = len(network.edited_indices_)
     assert (n == 300) if edit is False else (n < 300) if edit is True else n > 0
 
@@ -230,8 +217,9 @@ def test_one_row_a_class_is_enough(n_kernels, edit):
 # -- interrupted fits ------------------------------------------------------------------------------
 
 
-def interrupt_at(monkeypatch, call):
-    """Ctrl-C at the given call of the function that scores a reduced network, from 0."""
+@pytest.mark.parametrize("call", [1, 2, 4])
+def test_an_interrupted_reduction_keeps_the_best_network_tried(monkeypatch, call):
+    network = reduced_network(8, random_state=0)
     calls = count()
     real = reduce.with_fewest_errors
 
@@ -241,23 +229,13 @@ def interrupt_at(monkeypatch, call):
         return real(*args)
 
     monkeypatch.setattr(reduce, "with_fewest_errors", interrupted)
-
-
-@pytest.mark.parametrize("call", [1, 2, 4])
-def test_an_interrupted_reduction_keeps_the_best_network_tried(clouds, monkeypatch, call):
-    X = clouds[0][:200]
-    y = clouds[1][:200]
-    network = reduced_network(8, random_state=0)
-    interrupt_at(monkeypatch, call)
     with pytest.raises(
         KeyboardInterrupt, match="interrupted; the best network tried so far was kept"
     ):
-        network.fit(X, y)
-    check_is_fitted(network)
+        network.fit(*ROWS)
     assert network.kernels_.shape == (8, 2)
-    assert network.score(X, y) > 0.7
-    assert network.n_rows_ == 200
-    assert bounds.certify_by_compression(network, X, y).n_kernels == 8
+    assert network.score(*ROWS) > 0.7
+    assert bounds.certify_by_compression(network, *ROWS).n_kernels == 8
 
 
 # -- bad input -------------------------------------------------------------------------------------
@@ -283,8 +261,6 @@ class OneClass:
         (reduced_network(9, edit=Careless()), {}, "sample_indices_; Careless does not"),
         (reduced_network(9, edit=OneClass()), {}, "Editing left no row of class number 1"),
         (parzen(), {"X_val": ROWS[0]}, "y_val must be given with X_val"),
-        (parzen(), {"X_val": ROWS[0], "y_val": ROWS[1] + 1}, "y_val has the label 2, which is"),
-        (parzen(), {"X_val": ROWS[0], "y_val": ROWS[1][1:]}, r"of samples: \[300, 299\]"),
         (reduced_network("auto"), dict(zip(("X_val", "y_val"), ROWS, strict=True)), "not .auto"),
     ],
 )
@@ -321,13 +297,6 @@ def test_rows_apart_choose_kernels_and_radius(radius):
 # -- units and metrics -----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def lengths():
-    """Two classes in features of very different units."""
-    X, y = make_clouds(300, random_state=0)
-    return X * [1000.0, 0.01] + [5e4, 3.0], y
-
-
 @pytest.mark.parametrize(
     "network",
     [
@@ -337,27 +306,21 @@ def lengths():
         ReducedParzenClassifier(20, random_state=0),
     ],
 )
-def test_features_are_scaled_inside(lengths, network):
-    X, y = lengths
+def test_features_are_scaled_inside(network):
+    X, y = ROWS
+    X = X * [1000.0, 0.01] + [5e4, 3.0]
     scaler = StandardScaler().fit(X)
-    inside = clone(network).fit(X, y)
-    before = clone(network).set_params(standardize=False).fit(scaler.transform(X), y)
     Z = scaler.transform(X)
+    inside = clone(network).fit(X, y)
+    before = clone(network).set_params(standardize=False).fit(Z, y)
+    log_volume = np.log(scaler.scale_).sum()
     assert_allclose(inside.predict_proba(X), before.predict_proba(Z), atol=1e-9)
-    assert_allclose(
-        inside.log_density(X), before.log_density(Z) - np.log(scaler.scale_).sum(), atol=1e-8
-    )
-    assert_allclose(
-        inside.score_samples(X), before.score_samples(Z) - np.log(scaler.scale_).sum(), atol=1e-8
-    )
+    assert_allclose(inside.log_density(X), before.log_density(Z) - log_volume, atol=1e-8)
+    assert_allclose(inside.score_samples(X), before.score_samples(Z) - log_volume, atol=1e-8)
     assert_allclose(inside.kernel_posterior(X[:50]), before.kernel_posterior(Z[:50]), atol=1e-9)
     assert_array_equal(inside.kernels_, X[inside.kept_indices_])
-    assert_allclose(
-        inside.sample(50, random_state=0)[0],
-        scaler.inverse_transform(before.sample(50, random_state=0)[0]),
-        rtol=1e-7,
-    )
-    assert inside.radius_ == pytest.approx(before.radius_, rel=1e-9)
+    drawn = scaler.inverse_transform(before.sample(50, random_state=0)[0])
+    assert_allclose(inside.sample(50, random_state=0)[0], drawn, rtol=1e-7)
     raw = clone(network).set_params(standardize=False).fit(X, y)
     assert np.abs(raw.predict_proba(X) - inside.predict_proba(X)).max() > 1e-3
 

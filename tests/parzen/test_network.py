@@ -96,12 +96,7 @@ def test_uncovered_rows_go_to_the_nearest_kernel_and_covered_ones_do_not():
 
 def test_kernel_posteriors_are_shares_of_votes(small):
     center, weight, offsets, x = small
-    scale = np.log([0.2, 0.3, 0.5])
-    net = network("gaussian", center, weight, offsets, scale, 0.9)
-    joint = (
-        HEIGHTS["gaussian"](cdist(x, center) / 0.9)
-        * weight
-        * np.repeat(np.exp(scale), np.diff(offsets))
-    )
-    found = kernel_posterior(x, net)
-    assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)
+    prior = np.array([0.2, 0.3, 0.5])
+    net = network("gaussian", center, weight, offsets, np.log(prior), 0.9)
+    joint = HEIGHTS["gaussian"](cdist(x, center) / 0.9) * weight * np.repeat(prior, [4, 2, 3])
+    assert_allclose(kernel_posterior(x, net), joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)

@@ -4,10 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from parzen.test_network import HEIGHTS
 from scipy.spatial.distance import cdist
 
-from kernelpool import MultiEdit, ParzenClassifier
+from kernelpool import ParzenClassifier
 from kernelpool.datasets import make_clouds
 from kernelpool.parzen.network import PROFILES
 from kernelpool.parzen.radius import ParzenRows
@@ -77,36 +78,17 @@ def test_few_candidates_still_raise_the_criterion():
 # -- editing and reduction -------------------------------------------------------------------------
 
 
-def reduction_of(X, y, edit, radius="loo"):
-    rows = X - X.mean(axis=0), y, np.ones(len(y))
-    rows = ParzenRows.of(rows, np.arange(len(y)), 2).merged()
-    settings = ReducedSettings("hypersphere", radius, standardize=False, edit=edit)
-    return Reduction(rows, settings, np.random.RandomState(0))
-
-
 def test_the_full_network_is_scored_by_every_row_left_out():
     X, y = make_clouds(60, random_state=0)
-    reduction = reduction_of(X, y, False, 0.3)
+    rows = ParzenRows.of((X, y, np.ones(len(y))), np.arange(len(y)), 2).merged()
+    settings = ReducedSettings("hypersphere", 0.3, standardize=False, edit=False)
+    reduction = Reduction(rows, settings, np.random.RandomState(0))
+    network = ParzenClassifier("hypersphere", standardize=False, radius=0.3)
     wrong = [
-        ParzenClassifier("hypersphere", standardize=False, radius=0.3)
-        .fit(np.delete(X, i, 0), np.delete(y, i))
-        .predict(X[i : i + 1])[0]
-        != y[i]
-        for i in range(len(X))
+        network.fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[i : i + 1])[0] != y[i]
+        for i in range(len(y))
     ]
-    search = SizeSearch(reduction)
-    np.testing.assert_array_equal(search.full_wrong, np.asarray(wrong)[reduction.rows.index])
-
-
-def test_editing_may_end_after_its_first_round():
-    X, y = make_clouds(400, random_state=0)
-    reduction = reduction_of(X, y, True)
-    first, last = reduction.candidate_sets
-    assert set(last) < set(first)  # the first round is the same in both
-    paper = {"standardize": False, "radius": reduction.full_radius}
-    judge = ParzenClassifier("hypersphere", **paper)
-    once = MultiEdit(judge, max_iter=1, random_state=0).fit(X, y)
-    assert len(first) == pytest.approx(len(once.sample_indices_), rel=0.05)
+    assert_array_equal(SizeSearch(reduction).full_wrong, np.asarray(wrong)[reduction.rows.index])
 
 
 def test_kernels_are_dealt_out_by_websters_method():
