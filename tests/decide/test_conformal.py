@@ -33,25 +33,20 @@ def test_p_values_of_a_fitted_classifier_are_ranks(per_class):
     x, y = TRUE.sample(60, random_state=0)
     new, _ = TRUE.sample(20, random_state=1)
     codes = np.searchsorted(TRUE.classes_, y)
+    peers = codes[:, None] == np.arange(3) if per_class else np.ones((60, 3), bool)
+    settings = {"per_class": per_class, "error": 0.45}
     ranked = {}
     for conformity, of in (("probability", TRUE.predict_proba), ("density", TRUE.log_density)):
-        model = ConformalClassifier(
-            TRUE, conformity=conformity, per_class=per_class, error=0.45
-        ).fit(x, y)
+        model = ConformalClassifier(TRUE, conformity=conformity, **settings).fit(x, y)
         score = of(x)[np.arange(60), codes]
-        expected = np.empty((20, 3))
-        for i, row in enumerate(of(new)):
-            for k in range(3):
-                against = score[codes == k] if per_class else score
-                expected[i, k] = (1 + (against <= row[k]).sum()) / (1 + len(against))
-        ranked[conformity] = expected
+        lower = (score[:, None, None] <= of(new)) & peers[:, None]  # (calibration, new, K)
+        ranked[conformity] = expected = (1 + lower.sum(axis=0)) / (1 + peers.sum(axis=0))
         assert_allclose(model.p_values(new), expected)
         assert_array_equal(model.predict_set(new), expected > 0.45)
         assert_array_equal(model.predict_set(new, error=0.2), expected > 0.2)
-    both = ConformalClassifier(TRUE, per_class=per_class, error=0.45).fit(x, y).p_values(new)
-    ranked["probability"][np.arange(20), TRUE.predict_proba(new).argmax(axis=1)] = (
-        1  # excluded by its density alone
-    )
+    both = ConformalClassifier(TRUE, **settings).fit(x, y).p_values(new)
+    # the likeliest class is excluded by its density alone
+    ranked["probability"][np.arange(20), TRUE.predict_proba(new).argmax(axis=1)] = 1
     expected = np.minimum(np.minimum(ranked["probability"] / 0.9, ranked["density"] / 0.1), 1)
     assert_allclose(both, expected)
 
@@ -130,13 +125,6 @@ def test_a_pool_calibrates_by_its_own_folds(times):
     assert np.isfinite(model.calibration_density_).all()
     x_new, y_new = TRUE.sample(2000, random_state=1)
     assert 0.86 < coverage(model, x_new, y_new).mean() < 0.95
-
-
-def test_a_row_of_weight_two_is_two_rows():
-    x, y = TRUE.sample(40, random_state=0)
-    twice = ConformalClassifier(TRUE).fit(np.vstack([x, x[:9]]), np.concatenate([y, y[:9]]))
-    weighted = ConformalClassifier(TRUE).fit(x, y, sample_weight=np.where(np.arange(40) < 9, 2, 1))
-    assert_allclose(weighted.p_values(x), twice.p_values(x))
 
 
 def test_a_class_of_one_row_trains_in_every_fold():

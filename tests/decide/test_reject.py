@@ -167,8 +167,8 @@ def test_integer_weights_are_repeated_rows(rule):
     often = model.fit(rows, labels)
     assert one.ambiguity_threshold_ == often.ambiguity_threshold_
     assert one.novelty_threshold_ == often.novelty_threshold_
-    curves = one.coverage_curve(X, y, weight), often.coverage_curve(rows, labels)
-    assert_allclose(curves[0].error, curves[1].error)
+    error = one.coverage_curve(X, y, weight).error
+    assert_allclose(error, often.coverage_curve(rows, labels).error)
 
 
 def test_rows_without_density_are_novel():
@@ -197,11 +197,9 @@ BOTH = {"ambiguity": 0.2, "novelty": 0.0, "novelty_rule": "threshold"}
     ("classes", "expected"),
     [
         ([0, 1], [0, -2, -1, 1]),
-        ([-7, 3], [-7, -9, -8, 3]),
         ([False, True], [0, -2, -1, 1]),
         (np.array([3, 5], np.uint8), [3, -2, -1, 5]),
         ([-0.5, 1.5], [-0.5, -3.0, -2.0, 1.5]),
-        (["a", "b"], ["a", "ambiguous", "novel", "b"]),
         (np.array(["a", "b"], object), ["a", "ambiguous", "novel", "b"]),
     ],
 )

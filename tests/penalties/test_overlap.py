@@ -1,11 +1,13 @@
 import naive
 import numpy as np
 import pytest
+from mixtures.test_network import assert_network
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.stats import norm
+from zoo import faithful
 
-from kernelpool import SharedKernelClassifier, Start, Training
+from kernelpool import SharedKernelClassifier, Training
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.penalties import Overlap, Subkernels
@@ -111,19 +113,6 @@ def penalized_objective(
     return likelihood - alpha * (posterior * beta).sum()
 
 
-def faithful(start, family, **more):
-    mean, covariance, mixing, owner = start
-    return SharedKernelClassifier.prbf(
-        covariance_type=family,
-        init=Start(owners=owner, means=mean, covariances=covariance, mixing=mixing),
-        tol=0,
-        covariance_floor=0,
-        training=Training("em", acceleration=None),
-        empty_kernels="keep",
-        **more,
-    )
-
-
 def situation(blobs, owner, case):
     """Labels, weights, class priors and sharing: as plain as they come, or with everything at
     once.
@@ -148,36 +137,17 @@ def test_sweeps_equal_the_printed_equations(blobs, given_start, family, alpha, c
     x, _ = blobs
     mean, covariance, mixing, owner = given_start
     y, weight, prior, table = situation(blobs, owner, case)
-    moment_origin = (family, prior, alpha, weight, table)
-    values = []
-    path = []
+    more = (family, prior, alpha, weight, table)
+    path = [(mean, covariance, mixing)]
     for _ in range(4):
-        path.append((mean, covariance, mixing))
-        values.append(
-            penalized_objective(x, y, mean, covariance, mixing, *moment_origin) / weight.sum()
-        )
-        mean, covariance, mixing, _ = regularized_sweep(
-            x, y, mean, covariance, mixing, *moment_origin
-        )
-    path.append((mean, covariance, mixing))
-    values.append(
-        penalized_objective(x, y, mean, covariance, mixing, *moment_origin) / weight.sum()
-    )
+        path.append(regularized_sweep(x, y, *path[-1], *more)[:3])
+    values = [penalized_objective(x, y, *params, *more) / weight.sum() for params in path]
     model = faithful(
-        given_start,
-        family,
-        max_iter=4,
-        overlap=Overlap(alpha, units="raw"),
-        sharing=table,
-        unlabeled=-1,
-    )
-    model.fit(x, y, sample_weight=weight)
+        given_start, family, table, 4, overlap=Overlap(alpha, units="raw"), unlabeled=-1
+    ).fit(x, y, sample_weight=weight)
     assert_allclose(model.history_, values, rtol=1e-9)
     assert model.objective_ == max(model.history_)
-    mean, covariance, mixing = path[int(np.argmax(values))]  # the best, which need not be the last
-    assert_allclose(model.means_, mean, rtol=1e-8)
-    assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
-    assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-12)
+    assert_network(model, *path[int(np.argmax(values))])  # the best, which need not be the last
 
 
 @pytest.mark.parametrize("step", STEPS[1:])
@@ -263,12 +233,11 @@ def test_units_of_the_paper(blobs, given_start, family):
     x, y = blobs
     labels = np.where(np.arange(len(y)) % 4 == 0, -1, y)
     weight = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
-    settings = {"max_iter": 30, "unlabeled": -1}
-    in_paper = faithful(given_start, family, overlap=5.0, **settings).set_params(tol=1e-6)
-    penalty = Overlap(5.0 * weight.sum() / 18, units="raw")
-    raw = faithful(given_start, family, overlap=penalty, **settings).set_params(tol=1e-6)
-    in_paper.fit(x, labels, sample_weight=weight)
-    assert_allclose(in_paper.means_, raw.fit(x, labels, sample_weight=weight).means_, rtol=1e-9)
+    in_paper, raw = (
+        faithful(given_start, family, 1, 9, overlap=overlap, unlabeled=-1).fit(x, labels, weight)
+        for overlap in (5.0, Overlap(5.0 * weight.sum() / 18, units="raw"))
+    )
+    assert_allclose(in_paper.means_, raw.means_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("distance", sorted(DISTANCES))
@@ -329,16 +298,10 @@ def test_the_overlap_of_each_kernel(blobs, family):
     model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, tol=1e-3).fit(
         x, y
     )
-    parts = (
-        model.means_,
-        model.covariances_,
-        model.mixing_,
-        family,
-        model.class_prior_,
-        weight,
-        np.ones((4, 3)),
+    params = model.means_, model.covariances_, model.mixing_
+    _, posterior, sub_mean, sub_covariance = subkernels(
+        x, y, *params, family, model.class_prior_, weight, np.ones((4, 3))
     )
-    _, posterior, sub_mean, sub_covariance = subkernels(x, y, *parts)
     assert_allclose(model.class_posterior_, posterior)
     full = naive.matrices(model.covariances_, family, *model.means_.shape)
     beta = np.zeros_like(posterior)
