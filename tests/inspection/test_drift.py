@@ -56,16 +56,6 @@ def test_bins_count_everything():
         ([None, 0.5, 1.5, 2.5] * 100, [0.5, None, 2.5, 1.5] * 100, False),
         ([Decimal(i) / 7 for i in range(400)], [Decimal(i) / 7 + 9 for i in range(400)], True),
     ],
-    ids=[
-        "zeros",
-        "date",
-        "float32",
-        "few values",
-        "the same values",
-        "beyond",
-        "objects",
-        "decimals",
-    ],
 )
 def test_values_that_the_reference_lacks_are_found_in_any_kind_of_column(reference, new, moved):
     first, second = (pd.DataFrame({"x": pd.Series(v, dtype=object)}) for v in (reference, new))

@@ -52,11 +52,17 @@ def matrix_of(kernel, kernels, j):
     )
 
 
-@pytest.mark.parametrize("guard", [None, -1.0])  # below zero every kernel is computed from x - mean
-def test_densities_and_moments_are_those_of_the_textbook(family, guard):
+@pytest.mark.parametrize(
+    ("guard", "chunk", "keep"),
+    [(None, 1 << 17, 1 << 23), (-1.0, 1 << 17, 1 << 23), (None, 1, 0)],
+    ids=["plain", "from x - mean", "matrices are made again"],
+)
+def test_densities_and_moments_are_those_of_the_textbook(family, guard, chunk, keep, monkeypatch):
     """Row by row, with the conditional mean and covariance of the missing cells given the
     others.
     """
+    monkeypatch.setattr("kernelpool.kernels.full.CHUNK", chunk)
+    monkeypatch.setattr("kernelpool.kernels.full.KEEP", keep)
     kernel = family(np.full(D, 1e-9))
     kernel.guard = guard
     kernels = some_kernels(kernel, M, D)
@@ -121,21 +127,6 @@ def test_float32_rows_and_other_array_libraries_agree(family):
             match_array(share.sum(axis=1)[:, None], like=like), match_array(share, like=like)
         )
         assert_allclose(np.asarray(again.second), sums.second, rtol=rtol, atol=10 * rtol)
-
-
-def test_matrices_that_are_not_kept_are_made_again(monkeypatch):
-    kernel = FAMILIES["full"](np.full(D, 1e-9))
-    natural_params = kernel.natural_params(some_kernels(kernel, M, D), EPS)
-    (block,) = blocks_of(some_rows())
-    share = np.random.default_rng(2).uniform(size=(M, len(block.x)))
-    results = []
-    for at_once, kept in ((1 << 17, 1 << 23), (1, 0)):
-        monkeypatch.setattr("kernelpool.kernels.full.SWEPT_AT_ONCE", at_once)
-        monkeypatch.setattr("kernelpool.kernels.full.KEPT_NUMBERS", kept)
-        observed = kernel.observe(natural_params, block)
-        second = observed.moments(share.sum(axis=1)[:, None], share).second
-        results.append(np.hstack([observed.log_density, second]))
-    assert_allclose(*results, rtol=1e-12)
 
 
 def test_a_family_that_does_not_say_how_refuses():

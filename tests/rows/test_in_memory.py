@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from kernelpool.rows import ArrayRows, Block, DaskRows, Frame, as_rows, in_memory
+from kernelpool.rows import ArrayRows, DaskRows, Frame, as_rows, in_memory
 from kernelpool.rows.in_memory import over_threads
 
 
@@ -19,21 +19,6 @@ def test_threads_and_blocks_do_not_change_a_bit():
     assert_array_equal(sums[0], sums[2])
 
 
-def test_a_block_keeps_as_much_as_it_has_room_for_and_one_version_of_each():
-    made = []
-
-    def make(name):
-        return lambda _: made.append(name) or name
-
-    block = Block(np.ones((7, 3)), keep_width=5)
-    for _ in range(2):
-        assert block.once("a", make("a"), 3) == "a"
-        assert block.once("b", make("b"), 3) == "b"  # three of five numbers a row are taken
-    assert made == ["a", "b", "b"]
-    assert [block.once("a", make(v), 3, version=v) for v in ("v", "v", "w")] == ["v", "v", "w"]
-    assert made[3:] == ["v", "w"]
-
-
 def test_blocks_of_wide_rows_stay_within_their_bytes():
     """Full kernels of a thousand features make half a million numbers a row: 32 rows at a time, 128
     MB, not 512 and 2 GB.
@@ -43,14 +28,6 @@ def test_blocks_of_wide_rows_stay_within_their_bytes():
         ArrayRows(np.ones((1000, 2)), width=5_000).block_rows * 5_000 * 8 <= in_memory.BLOCK_BYTES
     )
     assert ArrayRows(np.ones((100_000, 2)), width=8).block_rows <= in_memory.BLOCK_ROWS
-
-
-def test_blocks_on_a_device_are_as_large_as_its_memory_allows(monkeypatch):
-    monkeypatch.setattr(in_memory, "device_memory", lambda like: 8 << 30)
-    rows = ArrayRows(np.ones((1_000_000, 2)), width=64)
-    assert rows.block_rows >= 500_000
-    assert rows.block_rows * 64 * 8 <= (8 << 30) // 4
-    assert rows._keep_width * 8 * rows.n_rows <= (8 << 30) // 4
 
 
 def test_blocks_that_a_device_has_no_memory_for_are_cut():

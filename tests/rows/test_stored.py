@@ -126,8 +126,10 @@ def test_conditional_training(module_blobs):
     assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
-def test_categories_and_missing_cells(tmp_path):
+@pytest.mark.parametrize("in_memory", [0, 1 << 20])
+def test_categories_and_missing_cells(in_memory, tmp_path, monkeypatch):
     """Categories that come late, in another order in each batch, and cells that are missing."""
+    monkeypatch.setattr(reading, "IN_MEMORY", in_memory)
     rng = np.random.default_rng(0)
     y = np.repeat(["no", "yes"], 90)
     frame = pd.DataFrame(rng.normal(size=(180, 2)) + 2 * (y == "yes")[:, None], columns=["a", "b"])
@@ -203,6 +205,7 @@ def test_refusals(module_blobs, tmp_path):
         ([(x, y, -y)], None, "Batch 1: sample_weight must hold finite numbers, none negative"),
         (iter([]), None, "X has 0 rows"),
         ([table_of(x, y), table_of(x.astype(str), y)], "label", "categories in a later one"),
+        ([table_of(x.astype(str), y), table_of(x, y)], "label", "categories in the first batch"),
     ):
         with pytest.raises(ValueError, match=message):
             model.fit(source, label)
