@@ -1,14 +1,14 @@
 """EM-Log classifier and regressor: the scikit-learn estimators of `kernelpool.em_log.fit`."""
 
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from ..base.constraints import COUNT, NOT_NEGATIVE, POSITIVE
 from ..base.estimator import Estimator
 from ..complete.classifier import KernelNetworkClassifier
 from ..data.door import encoded_rows
@@ -34,17 +34,17 @@ class EMLogEstimator(Estimator):
     n_jobs: int | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_kernels": [Interval(Integral, 1, None, closed="left"), None],
+        "n_kernels": [*COUNT, None],
         "init": "no_validation",  # a name or a mixture: checked where it is used
         "training": [StrOptions({"two_stage", "em_log", "em_log_link"})],
-        "ridge": [StrOptions({"loo", "gcv"}), Interval(Real, 0, None, closed="left")],
+        "ridge": [StrOptions({"loo", "gcv"}), *NOT_NEGATIVE],
         "activation": [StrOptions(set(ACTIVATIONS))],
-        "temperature": [Interval(Real, 0, None, closed="neither"), None],
+        "temperature": [*POSITIVE, None],
         "covariance_type": [StrOptions(set(FAMILIES))],
         "kernel_prior": [StrOptions({"conjugate"}), None],
-        "patience": [Interval(Integral, 1, None, closed="left"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "patience": [*COUNT, None],
+        "max_iter": COUNT,
+        "tol": NOT_NEGATIVE,
         "random_state": ["random_state"],
     }
 

@@ -4,16 +4,17 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.classifier import DensityClassifier, RowFunction
+from ..base.constraints import COUNT, N_JOBS, NOT_NEGATIVE, PRIOR
 from ..base.monitor import (
     CallbackSupportMixin,
     FitMonitor,
@@ -256,7 +257,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_kernels": [
-            Interval(Integral, 1, None, closed="left"),
+            *COUNT,
             "array-like",
             StrOptions({"auto"}),
             None,
@@ -264,24 +265,20 @@ class SharedKernelClassifier(  # type: ignore[misc]
         "covariance_type": [StrOptions({*FAMILIES, "auto"})],
         "standardize": ["boolean"],
         "sharing": [Real, "array-like", StrOptions({"learned", "auto"})],
-        "overlap": [Interval(Real, 0, None, closed="left"), Overlap, StrOptions({"auto"})],
+        "overlap": [*NOT_NEGATIVE, Overlap, StrOptions({"auto"})],
         "kernel_prior": [StrOptions({"conjugate", "auto"}), None],
-        "covariance_floor": [Interval(Real, 0, None, closed="left")],
-        "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
+        "covariance_floor": NOT_NEGATIVE,
+        "class_prior": PRIOR,
         "init": [StrOptions({"kmeans", "random", "mixtures"}), Start],
         "training": [StrOptions({"em", "conditional"}), Training],
         "empty_kernels": [StrOptions({"move", "drop", "keep"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": COUNT,
+        "tol": NOT_NEGATIVE,
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", dict, None],
         "unlabeled": "no_validation",
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
-        "n_jobs": [
-            Interval(Integral, None, -1, closed="right"),
-            Interval(Integral, 1, None, closed="left"),
-            None,
-        ],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
         "callback": [callable, None],
     }

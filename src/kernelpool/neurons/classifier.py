@@ -1,13 +1,13 @@
 """Competitive mixture of neurons: the scikit-learn estimator of `kernelpool.neurons.fit`."""
 
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
+from ..base.constraints import COUNT, NOT_NEGATIVE, POSITIVE
 from ..base.monitor import warn_if_unfinished
 from ..complete.classifier import CompleteDoor, TabularClassifier
 from ..inspection.description import (
@@ -138,16 +138,16 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TabularClassifier._parameter_constraints,
-        "n_neurons": [Interval(Integral, 1, None, closed="left")],
-        "precision": [Interval(Real, 0, None, closed="neither")],
-        "repulsion": [Interval(Real, 0, None, closed="left")],
-        "decay": [Interval(Real, 0, None, closed="left"), None],
+        "n_neurons": COUNT,
+        "precision": POSITIVE,
+        "repulsion": NOT_NEGATIVE,
+        "decay": [*NOT_NEGATIVE, None],
         "solver": [StrOptions({"lbfgs", "gradient"}), GradientRule],
         "local": ["boolean"],
         "margin": ["boolean"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_init": COUNT,
+        "max_iter": COUNT,
+        "tol": NOT_NEGATIVE,
         "random_state": ["random_state"],
     }
 

@@ -4,7 +4,7 @@
 
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import safe_log
 from ..base.classifier import DensityClassifier
+from ..base.constraints import COUNT, POSITIVE, PRIOR
 from ..complete.classifier import CompleteDoor, TabularClassifier
 from ..data.labels import class_prior_for
 from ..inspection.description import Description, KernelTable, classes_text, features_text
@@ -35,7 +36,7 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TabularClassifier._parameter_constraints,
         "kernel": [StrOptions(set(PROFILES)), Profile],
-        "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
+        "class_prior": PRIOR,
         "standardize": ["boolean"],
         "random_state": ["random_state"],
     }
@@ -212,7 +213,7 @@ class ParzenClassifier(ParzenEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ParzenEstimator._parameter_constraints,
-        "radius": [StrOptions({"conditional", "loo"}), Interval(Real, 0, None, closed="neither")],
+        "radius": [StrOptions({"conditional", "loo"}), *POSITIVE],
     }
 
     def __init__(
@@ -380,11 +381,11 @@ class ReducedParzenClassifier(ParzenEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ParzenEstimator._parameter_constraints,
         "n_kernels": [
-            Interval(Integral, 1, None, closed="left"),
+            *COUNT,
             Interval(Real, 0, 1, closed="neither"),
             StrOptions({"auto"}),
         ],
-        "radius": [StrOptions({"loo"}), Interval(Real, 0, None, closed="neither")],
+        "radius": [StrOptions({"loo"}), *POSITIVE],
         "edit": ["boolean", StrOptions({"auto"}), HasMethods("fit_resample")],
         "tolerance": [Interval(Real, 0, 1, closed="left")],
     }

@@ -10,6 +10,7 @@ from sklearn.utils import _safe_indexing, check_random_state, check_X_y
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.multiclass import check_classification_targets
 
+from ..base.constraints import COUNT
 from ..base.estimator import Estimator
 from ..complete.classifier import TabularClassifier
 from ..data.door import learned_rows
@@ -102,8 +103,8 @@ class MultiEdit(Estimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "classifier": [HasMethods(["fit", "predict"]), None],
         "n_splits": [Interval(Integral, 3, None, closed="left")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_iter_no_change": COUNT,
+        "max_iter": COUNT,
         "random_state": ["random_state"],
     }
 

@@ -1,7 +1,7 @@
 """The pooled classifier."""
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array
 from ..base.classifier import DensityClassifier, RowFunction, Transform
+from ..base.constraints import N_JOBS, POSITIVE, PRIOR
 from ..data.door import check_in_memory, encoded_rows, training_data
 from ..data.labels import class_codes, class_prior_for, is_matrix
 from ..inspection.description import (
@@ -137,17 +138,13 @@ class PooledClassifier(DensityClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "members": [StrOptions(set(SETS)), "array-like"],
-        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "time_limit": [*POSITIVE, None],
         "pooling": [StrOptions({"auto", *POOLINGS})],
         "n_folds": [Interval(Integral, 2, None, closed="left"), None],
-        "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
+        "class_prior": PRIOR,
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
         "random_state": ["random_state"],
-        "n_jobs": [
-            Interval(Integral, None, -1, closed="right"),
-            Interval(Integral, 1, None, closed="left"),
-            None,
-        ],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
         "callback": [callable, None],
     }

@@ -1,15 +1,15 @@
 """RBF network classifier: the scikit-learn estimator of `kernelpool.rbf.fit`."""
 
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from ..base.constraints import COUNT, NOT_NEGATIVE, POSITIVE
 from ..base.monitor import print_sweep
 from ..complete.classifier import CompleteDoor, KernelNetworkClassifier
 from ..errors import KernelpoolError
@@ -120,11 +120,11 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KernelNetworkClassifier._parameter_constraints,
-        "n_kernels": [Interval(Integral, 1, None, closed="left")],
+        "n_kernels": COUNT,
         "init": [StrOptions({"kmeans", "random"})],
-        "width": [Interval(Real, 0, None, closed="neither"), None],
-        "ridge": [Interval(Real, 0, None, closed="left"), None],
-        "max_features": [Interval(Integral, 1, None, closed="left"), None],
+        "width": [*POSITIVE, None],
+        "ridge": [*NOT_NEGATIVE, None],
+        "max_features": [*COUNT, None],
         "metric": [StrOptions({"learned"}), None],
         "standardize": ["boolean"],
         "random_state": ["random_state"],
