@@ -53,16 +53,16 @@ def matrix_of(kernel, kernels, j):
 
 
 @pytest.mark.parametrize(
-    ("guard", "chunk", "keep"),
-    [(None, 1 << 17, 1 << 23), (-1.0, 1 << 17, 1 << 23), (None, 1, 0)],
+    ("guard", "at_once", "kept"),
+    [(None, 1 << 18, 1 << 24), (-1.0, 1 << 17, 1 << 23), (None, 1, 0)],
     ids=["plain", "from x - mean", "matrices are made again"],
 )
-def test_densities_and_moments_are_those_of_the_textbook(family, guard, chunk, keep, monkeypatch):
+def test_densities_and_moments_are_those_of_the_textbook(family, guard, at_once, kept, monkeypatch):
     """Row by row, with the conditional mean and covariance of the missing cells given the
     others.
     """
-    monkeypatch.setattr("kernelpool.kernels.full.CHUNK", chunk)
-    monkeypatch.setattr("kernelpool.kernels.full.KEEP", keep)
+    monkeypatch.setattr("kernelpool.kernels.full.SWEPT_AT_ONCE", at_once)
+    monkeypatch.setattr("kernelpool.kernels.full.KEPT_NUMBERS", kept)
     kernel = family(np.full(D, 1e-9))
     kernel.guard = guard
     kernels = some_kernels(kernel, M, D)
