@@ -281,8 +281,8 @@ def main():
         " rooms. A call upwards is a pair of functions, of which"
         " the first calls one of a room above its own: a statistic that `rows` adds up, a method"
         " that a class of `base` leaves to its subclasses. Surveys are passes over rows for their"
-        " location and scale, two a survey, those of indicators and of folds included; `from_arrays`"
-        " makes kernels anew.",
+        " location and scale, two a survey, those of indicators and of folds included, and today those of"
+        " mean and variance alone; `from_arrays` makes kernels anew.",
         "",
         *lines,
         "",

@@ -2,15 +2,13 @@
 promise.
 
 A rule yields each place that breaks it, as (key, place, name). What is still allowed stands beside
-the rule as the number of breaches by key, mostly the room; these numbers may only fall. Whoever
-mends a breach need not change them: `test_allowances_are_needed`, which lists those that are too
-high, runs with KERNELPOOL_HOUSE=1.
+the rule as the number of breaches by key, mostly the room; these numbers may only fall:
+`test_allowances_are_needed` fails where one is higher than it need be.
 """
 
 import ast
 import importlib
 import inspect
-import os
 import re
 from collections import Counter, defaultdict
 from functools import wraps
@@ -33,7 +31,6 @@ PAGES = [
     *sorted((ROOT / "docs" / "guide").glob("*.md")),
     *sorted((ROOT / "docs" / "extending").glob("*.md")),
 ]
-STRICT = {"kernels", "mixtures", "pool", "rows"}
 RULES = {}
 
 
@@ -62,12 +59,11 @@ def rule(allowed=None):
     return test_of
 
 
-@pytest.mark.skipif("KERNELPOOL_HOUSE" not in os.environ, reason="for whoever lowers the numbers")
 @pytest.mark.parametrize("name", RULES)
 def test_allowances_are_needed(name):
     breaches, allowed = RULES[name]
     found = Counter(key for key, _, _ in breaches())
-    assert {key: found[key] for key in allowed} == allowed, f"lower the numbers of {name}"
+    assert {key: found[key] for key in allowed} == allowed, f"lower the numbers of {name} to these"
 
 
 def room(path):
@@ -99,7 +95,7 @@ def methods(tree):
 # -- where things may be done ----------------------------------------------------------------------
 
 
-@rule({"inspection": 6})
+@rule({"inspection": 6})  # drift and pipelines: tables that no model was fitted to
 def test_columns_are_learned_in_data():
     """Only data/ calls Columns.learn: pass on the columns of the fit."""
     for where, place, node in nodes(ast.Call):
@@ -149,7 +145,7 @@ def test_fit_assigns_one_attribute():
                     yield room(path), f"{path}:{node.lineno}", f"{owner.name}.{node.attr}"
 
 
-@rule({"app": 1, "inspection": 2})
+@rule()
 def test_private_names_stay_in_their_room():
     """No name with a leading underscore is imported from another room or asked of its objects."""
     own = defaultdict(set)  # private names that each room defines
@@ -176,7 +172,24 @@ def test_private_names_stay_in_their_room():
             yield where, place, ast.unparse(node)
 
 
-@rule({"elsewhere": 107, "mixtures": 3, "rows": 2})
+# arrays, data, tables, text ask what users pass; app, decide, inspection any classifier; rows the
+# system
+@rule(
+    {
+        "app": 27,
+        "arrays": 17,
+        "base": 2,
+        "data": 3,
+        "decide": 5,
+        "em_log": 3,
+        "inspection": 22,
+        "mixtures": 2,
+        "parzen": 3,
+        "rows": 2,
+        "tables": 22,
+        "text": 1,
+    }
+)
 def test_types_decide_not_attributes():
     """hasattr and getattr with a literal: give every class of the protocol the method instead."""
     for where, place, node in nodes(ast.Call):
@@ -185,20 +198,10 @@ def test_types_decide_not_attributes():
             and node.func.id in {"hasattr", "getattr"}
             and isinstance(node.args[1], ast.Constant)
         ):
-            yield where if where in STRICT else "elsewhere", place, ast.unparse(node)
+            yield where, place, ast.unparse(node)
 
 
-@rule(
-    {
-        "ESTIMATORS": 1,
-        "LEAST_LOG": 1,
-        "LOG_ZERO": 1,
-        "MOST_KERNELS": 1,
-        "MOST_ROWS": 1,
-        "N_BINS": 1,
-        "VANISHED": 1,
-    }
-)
+@rule()
 def test_constants_are_defined_once():
     """One module-level constant of each name: import it, or name it after what it is for."""
     places = defaultdict(list)
@@ -268,16 +271,7 @@ def test_parameters_in_texts_exist():
                 yield name, path.relative_to(ROOT), f"{name}="
 
 
-@rule(
-    {
-        "CONTRIBUTING.md": 4,
-        "docs/architecture.md": 8,
-        "docs/extending/add_a_kernel.md": 4,
-        "docs/extending/add_a_network.md": 4,
-        "docs/extending/add_a_penalty.md": 4,
-        "docs/extending/add_a_backend.md": 4,
-    }
-)
+@rule()
 def test_names_in_pages_exist():
     """A page names a module, an attribute or a file that does not exist."""
     for path in PAGES:

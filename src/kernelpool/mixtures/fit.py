@@ -15,7 +15,7 @@ from ..data.labels import check_columns, class_prior_for, given_array, label_nam
 from ..data.scale import feature_name
 from ..em import Fit, Outcome, Stop, best_of, em
 from ..errors import KernelpoolError
-from ..kernels import FAMILIES, Kernels, as_diag, as_spherical, family_for
+from ..kernels import FAMILIES, Kernels, ProductKernels, as_diag, as_spherical, family_for
 from ..penalties import Anchor, CategoryPrior, Conjugate, NoPenalty, Overlap, Penalty
 from ..records import saved
 from ..rows import Rows, as_rows, max_abs_value, one_blas_thread
@@ -503,7 +503,8 @@ class MixtureTraining:
                 f"deviations from their mean."
             )
         covariances = outside[1] if covariances is None else covariances
-        return self.in_frame(means, covariances, getattr(first, "probability", None))
+        probability = first.probability if isinstance(first, ProductKernels) else None
+        return self.in_frame(means, covariances, probability)
 
     @cached_property
     def _given_kernels(self) -> tuple[np.ndarray | None, np.ndarray | None]:
