@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import kernelpool
 from kernelpool import SharedKernelClassifier, Training, arrays
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.mixtures import e_step
@@ -247,6 +248,7 @@ def test_fused_kernels_are_tried_before_they_are_used(monkeypatch, trouble):
     fused = SimpleNamespace(MOST_KERNELS=256, transpose_into=lambda out, x: out.copy_(x.T))
     if trouble == "no compiler":
         monkeypatch.setattr(fused, "transpose_into", lambda out, x: 1 / 0)
+    monkeypatch.delattr(kernelpool, "fused", raising=False)  # where another test imported it
     monkeypatch.setitem(sys.modules, "kernelpool.fused", None if trouble == "no Triton" else fused)
     monkeypatch.setattr(
         torch.cuda,
