@@ -1,9 +1,18 @@
+import itertools
+
 import numpy as np
 import pytest
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool import (
+    CompetitiveNeuronsClassifier,
+    EMLogClassifier,
+    SharedKernelClassifier,
+    SharingAverageClassifier,
+)
 from kernelpool.datasets import make_clouds
+from kernelpool.em_log.network import EMLog
 from kernelpool.errors import UnfinishedWarning
+from kernelpool.neurons.network import Competitive
 
 X, Y = make_clouds(400, random_state=0)
 
@@ -47,6 +56,37 @@ def test_an_interrupted_fit_keeps_what_it_had():
         average.fit(X, Y)
     assert len(average.estimators_) == 2
     assert average.score(X, Y) > 0.7
+
+
+@pytest.mark.parametrize(
+    ("network", "model", "call", "message"),
+    [
+        (
+            Competitive,
+            CompetitiveNeuronsClassifier(3, tol=0, n_init=2),
+            5,
+            "best parameters so far",
+        ),
+        (EMLog, EMLogClassifier(4), 5, "after 4 sweeps; the best network so far"),
+        (EMLog, EMLogClassifier(4), 1, None),
+    ],
+)
+def test_a_sweep_that_is_interrupted_leaves_the_best_network(
+    network, model, call, message, monkeypatch
+):
+    sweep = network.sweep
+    calls = itertools.count(1)
+
+    def interrupted(*args):
+        if next(calls) == call:
+            raise KeyboardInterrupt
+        return sweep(*args)
+
+    monkeypatch.setattr(network, "sweep", interrupted)
+    with pytest.raises(KeyboardInterrupt, match=message):
+        model.set_params(random_state=0).fit(X, Y)
+    assert hasattr(model, "classes_") == (call > 1)
+    assert call == 1 or model.score(X, Y) > 0.6
 
 
 class Recorder:

@@ -1,6 +1,5 @@
 """EM-Log networks: the paper, textbook formulas and scikit-learn as references."""
 
-import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,7 +19,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelpool import EMLogClassifier, EMLogRegressor, SharedKernelClassifier
 from kernelpool.datasets import make_ripley
-from kernelpool.em_log.network import EMLog
 from kernelpool.errors import KernelpoolError, UnfinishedWarning
 from papers.rbf_starts import trained_mixture
 
@@ -209,20 +207,6 @@ def test_two_stages_leave_the_kernels_where_they_are(rows):
     assert all((np.abs(X - mean).sum(axis=1) < 1e-9).any() for mean in random.means_)
 
 
-def test_each_option_changes_something(rows):
-    X, y = rows
-    base = {"n_kernels": 5, "random_state": 0, "init": "random"}
-    expected = EMLogClassifier(**base).fit(X, y).predict_proba(X)
-    for change in (
-        {"n_kernels": 6}, {"init": "kmeans"}, {"readout": "least_squares"}, {"readout": "newton"},
-        {"training": "em_log"}, {"activation": "gaussian"}, {"temperature": 1.0}, {"ridge": 3.0},
-        {"covariance_type": "diag"}, {"patience": 1}, {"max_iter": 2, "patience": None},
-        {"kernel_prior": None}, {"random_state": 1}, {"tol": 0.01},
-    ):  # fmt: skip
-        network = EMLogClassifier(**{**base, **change}).fit(X, y)
-        assert np.abs(network.predict_proba(X) - expected).max() > 1e-6, change
-
-
 def test_the_best_sweep_is_kept(rows):
     network = EMLogClassifier(6, init="random", random_state=3).fit(*rows)
     assert network.n_iter_ == len(network.history_)
@@ -347,21 +331,3 @@ def test_a_training_that_is_cut_short_warns(rows):
         EMLogClassifier(6, init="random", max_iter=2, random_state=0).fit(*rows)
     with pytest.warns(UnfinishedWarning, match="after max_iter=2 sweeps; the mixture was still"):
         EMLogClassifier(6, init="em", training="two_stage", max_iter=2, random_state=0).fit(*rows)
-
-
-@pytest.mark.parametrize("sweep", [1, 4])
-def test_an_interrupted_fit_keeps_the_best_sweep(rows, sweep, monkeypatch):
-    whole = EMLog.sweep
-    calls = itertools.count(1)
-
-    def interrupted(self, *args):
-        if next(calls) == sweep:
-            raise KeyboardInterrupt
-        return whole(self, *args)
-
-    monkeypatch.setattr(EMLog, "sweep", interrupted)
-    model = EMLogClassifier(4, random_state=0)
-    message = None if sweep == 1 else "after 3 sweeps; the best network so far"
-    with pytest.raises(KeyboardInterrupt, match=message):
-        model.fit(*rows)
-    assert hasattr(model, "means_") == (sweep > 1)

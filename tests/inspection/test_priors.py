@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -67,6 +68,9 @@ def test_other_frequencies_follow_bayes_rule(model):
     assert (other.sample(2000, random_state=0)[1] == "c").mean() == pytest.approx(0.8, abs=0.03)
     again = other.with_class_prior(model.class_prior_)
     assert_allclose(again.predict_proba(x), before, **near)
+    if isinstance(model, SharedKernelClassifier | PooledClassifier):
+        told = clone(model).set_params(class_prior=new).fit(x, y)
+        assert_allclose(told.predict_proba(x), found, rtol=1e-5, atol=1e-12)
 
 
 def test_whatever_stands_around_a_model_takes_them_too():

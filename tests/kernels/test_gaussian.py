@@ -168,23 +168,18 @@ def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
     """
     rng = np.random.default_rng(5)
     d = 14
-    n_kernels = 12
-    n = 400
-    x = (3 + rng.normal(size=(n, d))).astype(dtype)
-    weight = rng.uniform(size=(n_kernels, n)) * rng.choice([-1, 1], size=(n_kernels, n))
+    x = (3 + rng.normal(size=(400, d))).astype(dtype)
+    weight = rng.uniform(-1, 1, size=(12, 400))
     if sparse:  # one kernel for each row, and none for the last kernel
-        weight[np.arange(n_kernels)[:, None] != rng.integers(n_kernels - 1, size=n)] = 1e-36
+        weight[np.arange(12)[:, None] != rng.integers(11, size=400)] = 1e-36
     weight = weight.astype(dtype)
     assert (outer_sums(x, weight) is not None) == sparse
     kernel = FAMILIES["full"](np.full(d, 1e-6))
-    phi = np.concatenate([np.ones((1, n), dtype), kernel.features(x)])
+    phi = np.concatenate([np.ones((1, 400), dtype), kernel.features(x)])
     sums = kernel.sums(phi, x, weight)
-    x = x.astype(float)
-    weight = weight.astype(float)
-    first = weight @ x
-    second = np.einsum("jn,na,nb->jab", weight, x, x)
     rtol = 1e-12 if dtype == np.float64 else 1e-5
     close = {"rtol": rtol, "atol": 100 * rtol}
     assert_allclose(sums[0], weight.sum(axis=1), **close)
-    assert_allclose(sums[1 : d + 1].T, first, **close)
+    assert_allclose(sums[1 : d + 1].T, weight @ x, **close)
+    second = np.einsum("jn,na,nb->jab", weight, x, x, dtype=float)
     assert_allclose(kernel.unflatten(sums[d + 1 :].T), second, **close)

@@ -105,28 +105,25 @@ def test_densities_and_moments_are_those_of_the_textbook(family, guard, at_once,
     assert_allclose(found.second, flat, rtol=1e-9, atol=1e-9)
 
 
-def test_float32_rows_and_other_array_libraries_agree(family):
+@pytest.mark.parametrize(
+    ("like", "rtol"),
+    [(np.zeros(0, np.float32), 1e-3), (strict.zeros(0, dtype=strict.float64), 1e-9)],
+    ids=["float32", "another library"],
+)
+def test_float32_rows_and_other_array_libraries_agree(family, like, rtol):
     kernel = family(np.full(D, 1e-9))
     kernels = some_kernels(kernel, M, D)
-    x = some_rows()
-    (block,) = blocks_of(x)
-    share = np.random.default_rng(2).uniform(size=(M, len(block.x)))
-    expected = kernel.observe(kernel.natural_params(kernels, EPS), block)
-    sums = expected.moments(share.sum(axis=1)[:, None], share)
-    for like, rtol in (
-        (np.zeros(0, np.float32), 1e-3),
-        (strict.zeros(0, dtype=strict.float64), 1e-9),
-    ):
-        (other,) = blocks_of(match_array(x, like=like))
-        natural_params = match_array(
-            kernel.natural_params(kernels, 1.2e-7 if rtol == 1e-3 else EPS), like=like
+    results = []
+    for array, eps in ((np.zeros(0), EPS), (like, 1.2e-7 if rtol == 1e-3 else EPS)):
+        (block,) = blocks_of(match_array(some_rows(), like=array))
+        share = np.random.default_rng(2).uniform(size=(M, len(some_rows())))
+        share = match_array((share.sum(axis=1)[:, None], share), like=array)
+        observed = kernel.observe(
+            match_array(kernel.natural_params(kernels, eps), like=array), block
         )
-        found = kernel.observe(natural_params, other)
-        assert_allclose(np.asarray(found.log_density), expected.log_density, rtol=rtol, atol=rtol)
-        again = found.moments(
-            match_array(share.sum(axis=1)[:, None], like=like), match_array(share, like=like)
-        )
-        assert_allclose(np.asarray(again.second), sums.second, rtol=rtol, atol=10 * rtol)
+        results.append((observed.log_density, observed.moments(*share).second))
+    for expected, found in zip(*results, strict=True):
+        assert_allclose(np.asarray(found), expected, rtol=rtol, atol=10 * rtol)
 
 
 def test_a_family_that_does_not_say_how_refuses():

@@ -96,24 +96,19 @@ def test_rows_with_missing_cells_are_swept_the_same(family, monkeypatch):
 
 def test_most_likely_kernels_of_wide_rows():
     """One class with one kernel: mean and covariance of the rows, and SciPy's density."""
-    rng = np.random.default_rng(0)
     d = 150
-    x = rng.normal(size=(400, d)) + 3
+    x = np.random.default_rng(0).normal(size=(400, d)) + 3
     rows = as_rows(x, np.zeros(400, int), n_jobs=1).framed(Frame(np.zeros(d), np.ones(d)), d + 3)
     kernel = Full(np.zeros(d))
     assert kernel.one_by_one(d)
     network = SharedKernel(kernel, np.ones((1, 1)))
     params = Params(Kernels(np.zeros((1, d)), np.eye(d)[None]), np.ones((1, 1)), np.ones(1))
-    better, objective = network.sweep(rows, params)
-    assert objective == pytest.approx(
-        multivariate_normal(np.zeros(d), np.eye(d)).logpdf(x).mean(), rel=1e-12
-    )
-    assert_allclose(better.kernels.mean[0], x.mean(axis=0), rtol=1e-10)
-    assert_allclose(better.kernels.covariance[0], np.cov(x.T, bias=True), rtol=1e-8, atol=1e-10)
-    _, objective = network.sweep(rows, better)
-    assert objective == pytest.approx(
-        multivariate_normal(x.mean(axis=0), np.cov(x.T, bias=True)).logpdf(x).mean(), rel=1e-9
-    )
+    for mean, covariance in ((np.zeros(d), np.eye(d)), (x.mean(axis=0), np.cov(x.T, bias=True))):
+        assert_allclose(params.kernels.mean[0], mean, rtol=1e-10)
+        assert_allclose(params.kernels.covariance[0], covariance, rtol=1e-8, atol=1e-10)
+        params, objective = network.sweep(rows, params)
+        expected = multivariate_normal(mean, covariance).logpdf(x).mean()
+        assert objective == pytest.approx(expected, rel=1e-9)
 
 
 FIT = """

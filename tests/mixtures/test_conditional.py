@@ -142,16 +142,6 @@ def test_held_out_rows_may_be_given(clouds):
     )
 
 
-def test_other_class_priors_shift_the_odds(clouds):
-    (X, y), (X_test, _) = clouds
-    plain = SharedKernelClassifier.prbf(4, training="conditional", random_state=0).fit(X, y)
-    other = SharedKernelClassifier.prbf(
-        4, training="conditional", class_prior=[0.9, 0.1], random_state=0
-    ).fit(X, y)
-    shift = np.diff(plain.predict_log_proba(X_test)) - np.diff(other.predict_log_proba(X_test))
-    assert_allclose(shift, np.log(9), rtol=1e-6)  # the classes are equally common in the rows
-
-
 # -- more rows than the host should hold -----------------------------------------------------------
 
 

@@ -1,7 +1,5 @@
 """The mixture of neurons as users see it: predictions, parameters, messages."""
 
-import itertools
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -12,7 +10,6 @@ from sklearn.datasets import load_iris
 from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.errors import UnfinishedWarning
 from kernelpool.neurons import GradientRule
-from kernelpool.neurons.network import Competitive
 
 
 @pytest.fixture(scope="module")
@@ -54,36 +51,6 @@ def test_neuron_posterior_is_bayes_rule_with_the_class_summed_out(plane):
     f = expit(augmented(x) @ model.weights_.T)
     joint = model.mixing_ * (np.exp(-3 * f**2) + np.exp(-3 * (1 - f) ** 2))
     assert_allclose(model.neuron_posterior(x), joint / joint.sum(axis=1, keepdims=True), rtol=1e-8)
-
-
-@pytest.mark.filterwarnings("ignore:EM stopped")
-@pytest.mark.parametrize(
-    "change",
-    [{"precision": 8.0}, {"repulsion": 5.0}, {"decay": 1.0}, {"local": True}, {"margin": True},
-     {"max_iter": 2}, {"tol": 1e-1}, {"random_state": 1}, {"solver": "gradient"}],
-)  # fmt: skip
-def test_every_parameter_changes_something(plane, change):
-    x, y = plane
-    base = {"n_neurons": 3, "random_state": 0}
-    reference = CompetitiveNeuronsClassifier(**base).fit(x, y).predict_proba(x)
-    changed = CompetitiveNeuronsClassifier(**{**base, **change}).fit(x, y).predict_proba(x)
-    assert np.abs(changed - reference).max() > 1e-6
-
-
-def test_an_interrupted_fit_keeps_what_it_has(plane, monkeypatch):
-    sweep = Competitive.sweep
-    calls = itertools.count()
-
-    def interrupted(self, *args):
-        if next(calls) == 4:
-            raise KeyboardInterrupt
-        return sweep(self, *args)
-
-    monkeypatch.setattr(Competitive, "sweep", interrupted)
-    model = CompetitiveNeuronsClassifier(3, tol=0, n_init=2, random_state=0)
-    with pytest.raises(KeyboardInterrupt, match="best parameters so far"):
-        model.fit(*plane)
-    assert model.score(*plane) > 0.6
 
 
 def test_too_few_sweeps_are_told(plane):

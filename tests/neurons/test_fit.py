@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neurons.test_classifier import augmented
 from numpy.testing import assert_allclose
 from scipy.optimize import least_squares
 from scipy.special import expit
@@ -12,11 +13,6 @@ from sklearn.svm import LinearSVC
 
 from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.neurons import GradientRule
-
-
-def augmented(x):
-    return np.column_stack([x, np.ones(len(x))])
-
 
 PARAMETERS = {
     "local": st.booleans(),

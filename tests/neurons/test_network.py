@@ -36,33 +36,21 @@ def start(n_neurons, n_outputs, d, rng, local=False):
 
 def printed_sweep(x, t, weight, mixing, alpha, beta, eta, moved=slice(None)):
     """(3), (4) and (5) of the paper; also the logarithm of the likelihood that (2) bounds."""
-    n = len(x)
+    x = np.column_stack([x, np.ones(len(x))])
     k = len(weight)
-    x = np.column_stack([x, np.ones(n)])
-
-    def cosine(j, m):
-        return weight[j] @ weight[m] / (np.linalg.norm(weight[j]) * np.linalg.norm(weight[m]))
-
-    likelihood = np.empty((n, k))
-    for i in range(n):
-        for j in range(k):
-            f = 1 / (1 + np.exp(-weight[j] @ x[i]))
-            repulsion = sum(cosine(j, m) ** 2 for m in range(k) if m != j)
-            likelihood[i, j] = np.exp(-alpha / 2 * (t[i] - f) ** 2 - beta / 2 * repulsion)
+    length = np.linalg.norm(weight, axis=1)
+    cosine = weight @ weight.T / np.outer(length, length)
+    f = expit(x @ weight.T)
+    repulsion = (cosine**2).sum(axis=1) - 1
+    likelihood = np.exp(-alpha / 2 * (t[:, None] - f) ** 2 - beta / 2 * repulsion)
     q = mixing * likelihood / (likelihood @ mixing)[:, None]
     better = weight.copy()
     for j in range(k):
-        step = np.zeros(x.shape[1])
-        for i in range(n):
-            f = 1 / (1 + np.exp(-weight[j] @ x[i]))
-            step += eta * q[i, j] * (t[i] - f) * (1 - f) * f * x[i]
-        for m in range(k):
-            if m != j:
-                lengths = np.linalg.norm(weight[j]) * np.linalg.norm(weight[m])
-                aside = weight[m] - weight[j] * (weight[j] @ weight[m]) / (weight[j] @ weight[j])
-                turn = eta * beta * weight[j] @ weight[m] / lengths * aside / lengths
-                step[moved] -= turn[moved]
-        better[j] += step
+        better[j] += eta * (q[:, j] * (t - f[:, j]) * (1 - f[:, j]) * f[:, j]) @ x
+        for m in set(range(k)) - {j}:
+            lengths = length[j] * length[m]
+            aside = weight[m] - weight[j] * (weight[j] @ weight[m]) / length[j] ** 2
+            better[j, moved] -= (eta * beta * cosine[j, m] * aside / lengths)[moved]
     return better, q.mean(axis=0), np.log(likelihood @ mixing).mean()
 
 

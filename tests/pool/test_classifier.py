@@ -80,13 +80,6 @@ def test_a_pool_without_densities(clouds):
     assert hasattr(PooledClassifier(), "score_samples")  # of its mixtures, once it is fitted
 
 
-def test_a_class_prior_is_as_good_before_the_fit(pool, clouds):
-    (X_test, _) = clouds[1]
-    told = clone(pool).set_params(class_prior={0: 0.9}).fit(*clouds[0])
-    shifted = pool.with_class_prior([0.9, 0.1])
-    assert_allclose(told.predict_proba(X_test), shifted.predict_proba(X_test), rtol=1e-9)
-
-
 @pytest.fixture(scope="module")
 def table():
     """Numbers, categories and missing cells; and a default pool over them."""

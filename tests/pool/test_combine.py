@@ -61,16 +61,6 @@ def test_log_linear_weights_are_the_minimum():
     assert_allclose(weight, np.where(best < 0.01, 0, best), atol=2e-3)
 
 
-@pytest.mark.parametrize("pooling", ["log_linear", "linear"])
-def test_a_row_twice_is_a_row_of_weight_two(pooling):
-    log_proba, codes = members(200)
-    times = np.random.default_rng(2).integers(1, 4, 200)
-    heavy, *_ = best_combination(log_proba, codes, times.astype(float), pooling)
-    rows = np.repeat(np.arange(200), times)
-    often, *_ = best_combination(log_proba[:, rows], codes[rows], np.ones(len(rows)), pooling)
-    assert_allclose(heavy, often, atol=1e-4)
-
-
 def test_auto_takes_the_lower_loss_and_certainty_does_no_harm():
     log_proba, codes = members()
     labels = np.where(np.arange(len(codes)) % 10 == 0, (codes + 1) % 3, codes)

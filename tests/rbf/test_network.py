@@ -50,18 +50,13 @@ def test_the_readout_is_logistic_regression_with_that_ridge(three):
 @pytest.mark.parametrize("max_features", [None, 1, 2])
 def test_kernels_of_few_features_add_up(max_features):
     """The odds are a sum of functions of so many features: differences of a higher order vanish."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3))
+    X = np.random.default_rng(0).normal(size=(300, 3))
     y = X.prod(axis=1) + X[:, 0] > 0
     network = RBFNetworkClassifier(60, max_features=max_features, random_state=0).fit(X, y)
-
-    def mixed_difference(*features):
-        axes = ([0, 1] if i in features else [0] for i in range(3))
-        corners = np.array(np.meshgrid(*axes, indexing="ij")).reshape(3, -1).T
+    for n_features, vanishes in ((2, max_features == 1), (3, max_features is not None)):
+        corners = np.array(list(np.ndindex(*[2] * n_features, *[1] * (3 - n_features))))
         at = np.where(corners, [1.0, -0.5, 0.8], [-0.7, 0.4, -0.9])
-        return abs(((-1.0) ** corners.sum(axis=1)) @ network.decision_function(at))
-
-    assert (mixed_difference(0, 1) < 1e-10) == (max_features == 1)
-    assert (mixed_difference(0, 1, 2) < 1e-10) == (max_features is not None)
+        difference = (-1.0) ** corners.sum(axis=1) @ network.decision_function(at)
+        assert (abs(difference) < 1e-10) == vanishes
     if max_features is not None:
         assert set(network.kernel_features_.sum(axis=1)) == set(range(1, max_features + 1))

@@ -183,13 +183,6 @@ def test_weights_text_labels_and_missing_labels(module_blobs, tmp_path):
     )
 
 
-def test_few_rows_are_kept_in_memory_and_give_the_same_bits(module_blobs, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "IN_MEMORY", 1 << 20)
-    reference = SharedKernelClassifier.prbf(6, **QUICK).fit(*module_blobs)
-    found = SharedKernelClassifier.prbf(6, **QUICK).fit(*csv_file(*module_blobs, tmp_path))
-    assert_array_equal(found.means_, reference.means_)
-
-
 def test_refusals(module_blobs, tmp_path):
     x, y = module_blobs
     path, target = parquet_file(x, y, tmp_path)
