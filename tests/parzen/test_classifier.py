@@ -257,7 +257,7 @@ class OneClass:
         (parzen("cube"), {}, "The 'kernel' parameter of ParzenClassifier must be"),
         (parzen(class_prior=[1.0]), {}, r"class_prior must have shape \(2,\); got \(1,\)"),
         (reduced_network(301), {}, "not exceed the number of distinct rows, 300; got 301"),
-        (reduced_network(1), {}, "n_kernels must be at least the number of classes, 2; got 1"),
+        (reduced_network(1), {}, "n_kernels must be at least the number of classes, 2, .*; got 1"),
         (reduced_network(9, edit=Careless()), {}, "sample_indices_; Careless does not"),
         (reduced_network(9, edit=OneClass()), {}, "Editing left no row of class number 1"),
         (parzen(), {"X_val": ROWS[0]}, "y_val must be given with X_val"),

@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 
 from kernelpool import ParzenClassifier
 from kernelpool.datasets import make_clouds
+from kernelpool.parzen import reduce
 from kernelpool.parzen.network import PROFILES
 from kernelpool.parzen.radius import ParzenRows
 from kernelpool.parzen.reduce import (
@@ -36,13 +37,12 @@ def criterion_written_out(x, kept, kernel, radius, weight):
 
 
 @pytest.mark.parametrize("kernel", ["hypersphere", "gaussian"])
-def test_exchanges_end_where_no_single_exchange_helps(kernel):
+def test_exchanges_end_where_no_single_exchange_helps(kernel, monkeypatch):
+    monkeypatch.setattr(reduce, "TOLERANCE", 0.0)
     rng = np.random.default_rng(3)
     x = rng.normal(size=(14, 2))
     weight = rng.integers(1, 4, size=14).astype(float)
-    kept, history = reducer(x, kernel, weight=weight).exchange(
-        [0, 1, 2], rng, n_candidates=64, max_sweeps=20, tol=0.0
-    )
+    kept, history = reducer(x, kernel, weight=weight).exchange([0, 1, 2], rng, 20)
     reached = criterion_written_out(x, kept, kernel, 0.7, weight)
     assert history[-1] == pytest.approx(reached, abs=1e-6)
     assert history == sorted(history)
@@ -62,12 +62,12 @@ def test_herding_follows_its_greedy_rule():
     assert reducer(x).herd(8) == expected
 
 
-def test_few_candidates_still_raise_the_criterion():
+def test_few_candidates_still_raise_the_criterion(monkeypatch):
+    monkeypatch.setattr(reduce, "N_CANDIDATES", 16)
     rng = np.random.default_rng(4)
     x = rng.normal(size=(300, 3))
-    reduce = reducer(x)
     start = list(range(20))
-    kept, history = reduce.exchange(start, rng, n_candidates=16, max_sweeps=5, tol=0.0)
+    kept, history = reducer(x).exchange(start, rng, 5)
     assert len(set(kept)) == 20
     assert history[0] == pytest.approx(
         criterion_written_out(x, start, "gaussian", 0.7, np.ones(300)), abs=1e-6

@@ -183,7 +183,7 @@ def with_fewest_errors(
     counts.
     """
     query = query.sampled(max(LOO_ROWS, LOO_PAIRS // len(trial.index)), rng)
-    narrowest = replace(trial.params, radius=float(radii[-1]))
+    narrowest = trial.at_radius(float(radii[-1])).params
     at_radii = partial(wrong_rows, params=narrowest, radii=radii.tolist())
     wrong = query.weight @ each_row(at_radii, query.x, query.codes, query.group)  # (R,)
     total = float(query.weight.sum())

@@ -173,7 +173,7 @@ def fit_reduced(
         edited_indices=np.sort(rows.index[trial.candidates]),
         n_rows=data.rows.n_rows,  # type: ignore[attr-defined]
         n_choices=n_choices(network, settings, n_numbers),
-        curve=None if search is None else search.curve,
+        curve=None if search is None else sorted(search.curve),
         full_error=None if search is None else search.full_error,
         validation_error=None if query is None else trial.error,
         n_tried=None if query is None else reduction.n_tried,
@@ -189,13 +189,10 @@ def kernel_count(n_kernels: Any, rows: ParzenRows) -> int | None:
     n_classes = len(np.unique(rows.codes))
     if not isinstance(n_kernels, Integral):
         n_kernels = max(n_classes, round(float(n_kernels) * n))
-    if n_kernels > n:
+    if not n_classes <= n_kernels <= n:
         raise KernelpoolError(
-            f"n_kernels must not exceed the number of distinct rows, {n}; got {n_kernels}."
-        )
-    if n_kernels < n_classes:
-        raise KernelpoolError(
-            f"n_kernels must be at least the number of classes, {n_classes}; got {n_kernels}."
+            f"n_kernels must be at least the number of classes, {n_classes}, and not exceed the "
+            f"number of distinct rows, {n}; got {n_kernels}."
         )
     return int(n_kernels)
 
@@ -437,9 +434,7 @@ class Reduction:
             reached = [0.0]
             if count < len(in_class):
                 reducer = Reducer(rows.x[in_class], rows.weight[in_class], profile, radius)
-                chosen, reached = reducer.exchange(
-                    reducer.herd(count), rng, max_sweeps=n_sweeps, tol=TOLERANCE
-                )
+                chosen, reached = reducer.exchange(reducer.herd(count), rng, n_sweeps)
             kept.append(candidates[in_class[chosen]])
             criterion.append(reached[-1])
         at = np.concatenate(kept)
@@ -511,13 +506,7 @@ class Reducer:
         return chosen
 
     def exchange(
-        self,
-        chosen: list[int],
-        rng: Any,
-        *,
-        max_sweeps: int,
-        tol: float,
-        n_candidates: int = N_CANDIDATES,
+        self, chosen: list[int], rng: Any, max_sweeps: int
     ) -> tuple[list[int], list[float]]:
         """Fukunaga & Hayes: exchange chosen kernels for others as long as the criterion rises."""
         chosen = list(chosen)
@@ -526,21 +515,19 @@ class Reducer:
         history = [self.criterion(sums, k)]
         for _ in range(max_sweeps):
             for place in range(k):
-                sums = self._exchanged(chosen, place, sums, rng, n_candidates)
+                sums = self._exchanged(chosen, place, sums, rng)
             history.append(self.criterion(sums, k))
-            if history[-1] - history[-2] < tol:
+            if history[-1] - history[-2] < TOLERANCE:
                 break
         return chosen, history
 
-    def _exchanged(
-        self, chosen: list[int], place: int, sums: np.ndarray, rng: Any, n_candidates: int
-    ) -> np.ndarray:
+    def _exchanged(self, chosen: list[int], place: int, sums: np.ndarray, rng: Any) -> np.ndarray:
         """The sums after the kernel at `place` has been exchanged for the best candidate, itself
         among them: each adds sum_i w_i ln(1 + K((x_i - c) / r) / rest_i) to the criterion.
         """
         out = self.heights([chosen[place]])[:, 0].astype(np.float64)
         rest = np.maximum(sums - out, 0.0)
-        candidates = [chosen[place], *self._candidates(chosen, out, rest, rng, n_candidates)]
+        candidates = [chosen[place], *self._candidates(chosen, out, rest, rng)]
         heights = self.heights(candidates)
         share = 1 / (rest + DEFENSE / (1 - DEFENSE) * len(chosen) * self.full)
         terms = np.log1p(heights * share.astype(np.float32)[:, None])
@@ -552,21 +539,21 @@ class Reducer:
         return rest + heights[:, best]
 
     def _candidates(
-        self, chosen: list[int], out: np.ndarray, rest: np.ndarray, rng: Any, n_candidates: int
+        self, chosen: list[int], out: np.ndarray, rest: np.ndarray, rng: Any
     ) -> list[int]:
         """Half near the kernel that goes, half where rows would be badly represented without it;
         all of them if few.
         """
         taken = set(chosen)
         n = len(self.x)
-        if n - len(chosen) <= n_candidates:
+        if n - len(chosen) <= N_CANDIDATES:
             return sorted(set(range(n)) - taken)
         near = self.weight * out
         poor = self.weight / (rest + len(chosen) * self.full * DEFENSE)
         drawn: set[int] = set()
         for chance in (near, poor):
             edge = np.cumsum(chance)
-            where = np.searchsorted(edge, rng.uniform(size=n_candidates // 2) * edge[-1])
+            where = np.searchsorted(edge, rng.uniform(size=N_CANDIDATES // 2) * edge[-1])
             drawn |= set(np.minimum(where, n - 1).tolist())
         return sorted(drawn - taken)
 
@@ -590,7 +577,7 @@ class SizeSearch:
         at_radius = partial(wrong_rows, params=params, radii=[params.radius])
         self.full_wrong = 1.0 * each_row(at_radius, rows.x, rows.codes, rows.group)[:, 0]
         """Whether the full network misclassifies each row, left out of its own vote, (n,)."""
-        self.full_error = float(self.full_wrong @ rows.weight / rows.weight.sum())
+        self.full_error = float(np.average(self.full_wrong, weights=rows.weight))
         fold = stratified_folds(rows.codes, N_FOLDS, key=row_keys(rows.x, rows.weight))
         self.reductions, _ = cross_fit(self._without, (np.arange(len(rows)),), fold)
         """For each fold, the positions of its rows and the networks of all others."""
@@ -647,23 +634,21 @@ class SizeSearch:
         and half of the tolerance must do.
         """
         rows = self.reduction.rows
-        wrong = np.empty(0)
-        at = np.empty(0, int)
+        wrong = np.zeros(len(rows))
+        weight = np.zeros(len(rows))  # of the rows that have been scored
         excess = math.inf
         for out, reduction in self.reductions:
             codes = predicted_codes(rows.x[out], reduction.reduce(size).params)
-            wrong = np.append(wrong, codes != rows.codes[out])
-            at = np.append(at, out)
-            difference = wrong - self.full_wrong[at]
-            weight = rows.weight[at]
-            excess = float(difference @ weight / weight.sum())
+            wrong[out] = codes != rows.codes[out]
+            weight[out] = rows.weight[out]
+            difference = wrong - self.full_wrong
+            excess = float(np.average(difference, weights=weight))
             variance = float((difference - excess) ** 2 @ weight)
             self.standard_error = math.sqrt(variance) / float(weight.sum())
             if excess - HOPELESS * self.standard_error > self.tolerance:
                 break
-        if len(at):
-            weight = rows.weight[at]
-            self.curve = sorted([*self.curve, (size, float(wrong @ weight / weight.sum()))])
+        if self.reductions:
+            self.curve.append((size, float(np.average(wrong, weights=weight))))
         return self._within(excess)
 
     def _within(self, excess: float) -> bool:
