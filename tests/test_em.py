@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from kernelpool.em import Outcome, Stop, best_of, em
+from kernelpool.em import Outcome, Stop, em
 from kernelpool.squarem import Squarem
 
 
@@ -123,11 +123,6 @@ def test_squarem_reaches_a_linear_fixed_point_at_once():
     )
     np.testing.assert_allclose(fit.params, goal, atol=1e-9)
     assert fit.n_sweeps <= 5  # plain steps would need 27
-
-
-def test_best_of():
-    fits = [em(towards(1.0), x, Stop(1, 0)) for x in (0.0, 0.9, 0.5)]
-    assert best_of(fits) is fits[1]
 
 
 def test_a_proposal_that_gains_little_does_not_end_the_run():

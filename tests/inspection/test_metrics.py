@@ -99,20 +99,20 @@ def test_the_curve_accepts_rows_of_one_ambiguity_together_and_novel_ones_never()
 
 def test_two_classifiers_on_the_same_rows(predictions):
     true, first, _ = predictions
-    second = np.random.default_rng(1).dirichlet(np.full(3, 0.5), size=200)
-    found = ModelComparison.of(true, first, second)
-    wrong = [p.argmax(axis=1) != true for p in (first, second)]
+    both = first, np.random.default_rng(1).dirichlet(np.full(3, 0.5), size=200)
+    found = ModelComparison.of(true, *both)
+    named = [p.argmax(axis=1) for p in both]
+    wrong = np.array(named) != true
     only = int((wrong[0] & ~wrong[1]).sum()), int((wrong[1] & ~wrong[0]).sum())
     assert (found.only_first, found.only_second) == only
     assert found.p_value == pytest.approx(binomtest(only[0], sum(only)).pvalue)
-    assert found.errors == tuple(w.mean() for w in wrong)
-    assert found.n_different == (first.argmax(axis=1) != second.argmax(axis=1)).sum()
-    gap = np.log(first / second)[np.arange(200), true]
-    lost = found.log_loss_difference, found.log_loss_error
-    assert_allclose(lost, (gap.mean(), sem(gap)))
-    assert found.log_losses == pytest.approx([log_loss(true, p) for p in (first, second)])
-    ends = (bounds.paired_difference(*pair, 200, 0.025) for pair in (only, only[::-1]))
-    assert_allclose(np.multiply(found.interval, [-1, 1]), list(ends))
+    assert found.errors == tuple(wrong.mean(axis=1))
+    assert found.n_different == (named[0] != named[1]).sum()
+    gap = np.log(both[0] / both[1])[np.arange(200), true]
+    assert_allclose((found.log_loss_difference, found.log_loss_error), (gap.mean(), sem(gap)))
+    assert found.log_losses == pytest.approx([log_loss(true, p) for p in both])
+    ends = [bounds.paired_difference(*pair, 200, 0.025) for pair in (only, only[::-1])]
+    assert_allclose(np.multiply(found.interval, [-1, 1]), ends)
     assert "chance may explain it" in str(found)
     one, other = (DummyClassifier().fit([[0.0]] * 2, names) for names in (["a", "b"], ["a", "c"]))
     assert compare_models(one, one, [[0.0], [3.0]], ["a", "b"]).p_value == 1

@@ -1,17 +1,15 @@
 import naive
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from kernelpool.kernels import FAMILIES
 from kernelpool.mixtures.start import (
     METHODS,
     ClassSample,
     apportion,
-    opened,
     placed,
     sample_rows,
-    uniform_mixing,
 )
 from kernelpool.rows import ArrayRows
 
@@ -80,10 +78,3 @@ def test_a_class_of_one_row_gets_the_width_of_the_others(family):
     samples = [ClassSample(rng.normal(size=(n, 2)), np.ones(n)) for n in (1, 50)]
     kernels = placed(FAMILIES[family](np.full(2, 1e-6)), METHODS["kmeans"], samples, [1, 2], rng)
     assert (np.diag(naive.matrices(kernels.covariance, family, 3, 2)[0]) > 0.1).all()
-
-
-def test_mixing_starts_even_and_opens_a_little():
-    sharing = np.array([[1, 0], [1, 0], [0, 1.0]])
-    assert_allclose(uniform_mixing(sharing), [[0.5, 0], [0.5, 0], [0, 1]])
-    wide = opened(np.array([[0.2, 0], [0.8, 0], [0, 1.0]]), np.full((3, 2), 0.5), share=0.3)
-    assert_allclose(wide, [[0.24, 0.1], [0.66, 0.1], [0.1, 0.8]])

@@ -17,19 +17,14 @@ from kernelpool.rows import ArrayRows, Frame
 
 def subkernels(x, y, mean, covariance, mixing, family, prior, weight, table):
     """(11), (12), (15), row by row; covariances as full matrices of the family's shape."""
-    n_kernels, d = mean.shape
     h = naive.responsibilities(x, y, mean, covariance, mixing, table, family, weight, prior)
     posterior = mixing * prior / (mixing * prior).sum(axis=1, keepdims=True)
     mass = h.sum(axis=0)
-    means = np.zeros((*mass.shape, d))
-    covariances = np.zeros((*mass.shape, d, d))
-    for j, k in np.ndindex(mass.shape):
-        if mass[j, k] == 0:  # P(C_k|j) is zero too: whatever stands here has no weight
-            means[j, k], covariances[j, k] = (
-                mean[j],
-                naive.matrices(covariance, family, n_kernels, d)[j],
-            )
-            continue
+    d = mean.shape[1]
+    means = np.repeat(mean[:, None], mixing.shape[1], axis=1)
+    full = naive.matrices(covariance, family, *mean.shape)
+    covariances = np.repeat(full[:, None], mixing.shape[1], axis=1)
+    for j, k in np.argwhere(mass > 0):  # elsewhere P(C_k|j) is zero too
         means[j, k] = h[:, j, k] @ x / mass[j, k]
         away = x - means[j, k]
         full = (h[:, j, k, None] * away).T @ away / mass[j, k]
@@ -96,21 +91,24 @@ def distance_of(name, kernel, sub):
     return {"hellinger": 1 - np.exp(-beta), "kullback_leibler": divergence}.get(name, beta)
 
 
+def overlap_by_hand(name, mean, covariance, family, posterior, sub_mean, sub_covariance):
+    """(15), (16): of each kernel, the distances of its subkernels weighted by P(C_k|j)."""
+    full = naive.matrices(covariance, family, *mean.shape)
+    beta = np.zeros_like(posterior)
+    for j, k in np.ndindex(posterior.shape):
+        sub = sub_mean[j, k], sub_covariance[j, k]
+        beta[j, k] = distance_of(name, (mean[j], full[j]), sub)
+    return (posterior * beta).sum(axis=1)
+
+
 def penalized_objective(
     x, y, mean, covariance, mixing, family, prior, alpha, weight, table, distance="bhattacharyya"
 ):
     """(22) with (23)."""
-    _, posterior, sub_mean, sub_covariance = subkernels(
-        x, y, mean, covariance, mixing, family, prior, weight, table
-    )
-    full = naive.matrices(covariance, family, *mean.shape)
-    beta = np.zeros_like(posterior)
-    for j, k in np.ndindex(posterior.shape):
-        beta[j, k] = distance_of(
-            distance, (mean[j], full[j]), (sub_mean[j, k], sub_covariance[j, k])
-        )
+    _, *sub = subkernels(x, y, mean, covariance, mixing, family, prior, weight, table)
+    overlap = overlap_by_hand(distance, mean, covariance, family, *sub)
     likelihood = naive.objective(x, y, mean, covariance, mixing, None, table, family, weight, prior)
-    return likelihood - alpha * (posterior * beta).sum()
+    return likelihood - alpha * overlap.sum()
 
 
 def situation(blobs, owner, case):
@@ -178,30 +176,26 @@ def test_the_means_under_the_full_distance(blobs, given_start, family):
     x, y = blobs
     mean, covariance, mixing, _ = given_start
     prior = np.bincount(y) / len(y)
-    alpha = 40.0
-    plain_table = np.ones((6, 3))
+    table = np.ones((6, 3))
     h, posterior, sub_mean, sub_covariance = subkernels(
-        x, y, mean, covariance, mixing, family, prior, np.ones(len(y)), plain_table
+        x, y, mean, covariance, mixing, family, prior, np.ones(len(y)), table
     )
     rows = ArrayRows(x, y, frame=Frame(np.zeros(3), np.ones(3)))
     params = Params(Kernels(mean, covariance), mixing, prior)
     kernel = FAMILIES[family](np.zeros(3))
-    plain, _ = SharedKernel(kernel, plain_table).sweep(rows, params)
-    full, _ = SharedKernel(kernel, plain_table, Overlap(alpha, "full_bhattacharyya")).sweep(
-        rows, params
+    plain, full, other = (
+        SharedKernel(kernel, table, penalty).sweep(rows, params)[0].kernels
+        for penalty in (None, Overlap(40.0, "full_bhattacharyya"), Overlap(40.0))
     )
-    other, _ = SharedKernel(kernel, plain_table, Overlap(alpha)).sweep(rows, params)
-    shape = naive.matrices(plain.kernels.covariance, family, *mean.shape)  # in the metric of (7)
+    shape = naive.matrices(plain.covariance, family, 6, 3)  # in the metric of (7)
     mass = h.sum(axis=(0, 2))
     for j in range(6):
-        drawn = mass[j] * np.linalg.inv(shape[j]) @ (plain.kernels.mean[j] - full.kernels.mean[j])
+        drawn = mass[j] * np.linalg.inv(shape[j]) @ (plain.mean[j] - full.mean[j])
         for k in range(3):
-            both = (shape[j] + sub_covariance[j, k]) / 2
-            drawn = drawn + alpha / 4 * posterior[j, k] * np.linalg.inv(both) @ (
-                sub_mean[j, k] - full.kernels.mean[j]
-            )
+            pull = np.linalg.solve(shape[j] + sub_covariance[j, k], sub_mean[j, k] - full.mean[j])
+            drawn += 40.0 / 2 * posterior[j, k] * pull
         assert_allclose(drawn, 0, atol=1e-7)
-    assert np.abs(full.kernels.mean - other.kernels.mean).max() > 1e-4  # Sigma_jk is its own
+    assert np.abs(full.mean - other.mean).max() > 1e-4  # Sigma_jk is its own
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
@@ -245,36 +239,26 @@ def test_distances_by_quadrature(distance):
     """Two Gaussians on a line, with the integrals that define the distances."""
     kernel = FAMILIES["diag"](np.zeros(1))
     kernels = Kernels(np.array([[0.0]]), np.array([[1.0]]))
-    sub = Subkernels(np.ones((1, 1)), (Kernels(np.array([[1.3]]), np.array([[0.6]])),))
+    measure = DISTANCES[distance]()
+
+    def to(mean, variance, of=measure.exact):
+        sub = Kernels(np.array([[mean]]), np.array([[variance]]))
+        return of(kernel, kernels, Subkernels(np.ones((1, 1)), (sub,)))[0, 0]
+
     p = norm(0, 1).pdf
     q = norm(1.3, np.sqrt(0.6)).pdf
     affinity = quad(lambda t: np.sqrt(p(t) * q(t)), -15, 15)[0]
     expected = {
-        "bhattacharyya": -np.log(affinity),
-        "full_bhattacharyya": -np.log(affinity),
         "hellinger": 1 - affinity,
         "kullback_leibler": quad(lambda t: q(t) * np.log(q(t) / p(t)), -8, 10)[0],
-    }[distance]
-    assert DISTANCES[distance]().exact(kernel, kernels, sub)[0, 0] == pytest.approx(
-        expected, rel=1e-6
-    )
+    }.get(distance, -np.log(affinity))
+    assert to(1.3, 0.6) == pytest.approx(expected, rel=1e-6)
     # with equal shapes, what the updates use is the same distance
-    alike = Subkernels(np.ones((1, 1)), (Kernels(np.array([[1.3]]), np.array([[1.0]])),))
-    measure = DISTANCES[distance]()
-    assert measure.value(kernel, kernels, alike)[0, 0] == pytest.approx(
-        measure.exact(kernel, kernels, alike)[0, 0]
-    )
+    assert to(1.3, 1.0, measure.value) == pytest.approx(to(1.3, 1.0))
     step = 1e-6
-    delta = np.array([[1.3**2]])
-    nearer, farther = (
-        measure.value(
-            kernel,
-            kernels,
-            Subkernels(np.ones((1, 1)), (Kernels(np.sqrt(delta + s), np.ones((1, 1))),)),
-        )
-        for s in (-step, step)
-    )
-    assert_allclose(measure.slope(delta), (farther - nearer) / (2 * step), rtol=1e-5)
+    nearer, farther = (to(np.sqrt(1.3**2 + s), 1.0, measure.value) for s in (-step, step))
+    slope = measure.slope(np.array([[1.3**2]]))
+    assert_allclose(slope, (farther - nearer) / (2 * step), rtol=1e-5)
 
 
 def test_a_class_left_without_kernels_keeps_its_shares():
@@ -295,29 +279,18 @@ def test_the_overlap_of_each_kernel(blobs, family):
     """
     x, y = blobs
     weight = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
-    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, tol=1e-3).fit(
-        x, y
-    )
-    params = model.means_, model.covariances_, model.mixing_
+    settings = {"covariance_type": family, "random_state": 0, "tol": 1e-3}
+    model = SharedKernelClassifier.prbf(4, **settings).fit(x, y)
+    kernels = model.means_, model.covariances_
     _, posterior, sub_mean, sub_covariance = subkernels(
-        x, y, *params, family, model.class_prior_, weight, np.ones((4, 3))
+        x, y, *kernels, model.mixing_, family, model.class_prior_, weight, np.ones((4, 3))
     )
     assert_allclose(model.class_posterior_, posterior)
-    full = naive.matrices(model.covariances_, family, *model.means_.shape)
-    beta = np.zeros_like(posterior)
-    for j, k in np.ndindex(posterior.shape):
-        beta[j, k] = distance_of(
-            "bhattacharyya", (model.means_[j], full[j]), (sub_mean[j, k], sub_covariance[j, k])
-        )
-    expected = (posterior * beta).sum(axis=1)
-    assert_allclose(
-        model.kernel_overlap(x, y, sample_weight=weight), expected, rtol=1e-6, atol=1e-9
-    )
-    means, covariances = model.subkernels(x, y, sample_weight=weight)
-    used = posterior > 1e-6  # elsewhere the kernel itself stands
-    assert_allclose(means[used], sub_mean[used], rtol=1e-6, atol=1e-9)
-    for k in range(3):
-        of_class = naive.matrices(
-            covariances[k] if family == "tied" else covariances[:, k], family, *model.means_.shape
-        )
-        assert_allclose(of_class[used[:, k]], sub_covariance[used[:, k], k], rtol=1e-5, atol=1e-9)
+    expected = overlap_by_hand("", *kernels, family, posterior, sub_mean, sub_covariance)
+    assert_allclose(model.kernel_overlap(x, y, weight), expected, rtol=1e-6, atol=1e-9)
+    means, covariances = model.subkernels(x, y, weight)
+    for k, used in enumerate(posterior.T > 1e-6):  # elsewhere the kernel itself stands
+        assert_allclose(means[used, k], sub_mean[used, k], rtol=1e-6, atol=1e-9)
+        of_class = covariances[k] if family == "tied" else covariances[:, k]
+        of_class = naive.matrices(of_class, family, *model.means_.shape)
+        assert_allclose(of_class[used], sub_covariance[used, k], rtol=1e-5, atol=1e-9)
