@@ -1,6 +1,7 @@
 """Diagonal Gaussians: one variance a kernel and feature."""
 
 from ..arrays import Array, multiply_into, namespace
+from ..rows import Block
 from .gaussian import INVERSE_GAMMA_DOF, Gaussian, Kernels
 
 
@@ -21,7 +22,7 @@ class Diag(Gaussian):
     def n_features(self, d: int) -> int:
         return 2 * d
 
-    def write_square(self, out: Array, x: Array) -> None:
+    def write_square(self, out: Array, x: Array, block: Block) -> None:
         multiply_into(out, x, x)
 
     def whitening(self, covariance: Array) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from ..arrays import (
     multiply_pairs_into,
     namespace,
     outer_sums,
+    take_columns,
     to_numpy,
     triangle,
     triangle_pairs,
@@ -43,6 +44,12 @@ else they are made twice.
 """
 
 
+def log_determinant(factor: Array) -> Array:
+    """log |L L'| of Cholesky factors, (...,)."""
+    xp = namespace(factor)
+    return 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
+
+
 class Full(Gaussian):
     """phi(x) = x, upper triangle of x x'; covariance (M, d, d)."""
 
@@ -52,14 +59,14 @@ class Full(Gaussian):
     def square(self, x: Array) -> Array:
         d, n = x.shape
         out = empty((d * (d + 1) // 2, n), x)
-        self.write_square(out, x)
+        multiply_pairs_into(out, x)
         return out
 
     def cross(self, a: Array, b: Array) -> Array:
         product = a[:, :, None] * b[:, None, :]
         return self.flat(product + namespace(a).matrix_transpose(product))
 
-    def write_square(self, out: Array, x: Array) -> None:
+    def write_square(self, out: Array, x: Array, block: Block) -> None:
         multiply_pairs_into(out, x)
 
     def square_factors(self, d: int) -> tuple[tuple[int, int], ...] | None:
@@ -72,37 +79,25 @@ class Full(Gaussian):
         return d if self.one_by_one(d) else d + d * (d + 1) // 2
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
-        found = None if self.one_by_one(x.shape[1]) else outer_sums(x, responsibility)
-        if found is None:
+        outer = None if self.one_by_one(x.shape[1]) else outer_sums(x, responsibility)
+        if outer is None:
             return feature_sums(phi, responsibility)
-        first, second = found
+        first, second = outer
         before = phi[: phi.shape[0] - self.n_features(x.shape[1]), :]
         return namespace(phi).concat(
             [before @ responsibility.T, first.T, self.flat(second).T], axis=0
         )
 
     def whitening(self, covariance: Array) -> tuple[Array, Array]:
-        factor = self._factor(covariance)
-        log_size = self._log_size(factor)
-        return inverse_of_lower(factor, overwrite=True), log_size
-
-    def log_size(self, covariance: Array) -> Array:
-        return self._log_size(self._factor(covariance))
-
-    def _log_size(self, factor: Array) -> Array:
-        xp = namespace(factor)
-        return 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
-
-    def _factor(self, covariance: Array) -> Array:
-        """L with L L' = covariance."""
         factor = cholesky(covariance)
         if factor is None:
             raise KernelpoolError(
                 "A covariance is positive definite no longer: weights or features span more than "
-                "float64 holds. Scale X, bring "
-                "sample_weight closer together, or raise covariance_floor."
+                "float64 holds. Scale X, bring sample_weight closer together, or raise "
+                "covariance_floor."
             )
-        return factor
+        log_size = log_determinant(factor)
+        return inverse_of_lower(factor, overwrite=True), log_size
 
     def gram(self, whitening: Array) -> Array:
         return namespace(whitening).matrix_transpose(whitening) @ whitening
@@ -117,12 +112,11 @@ class Full(Gaussian):
         xp = namespace(precision)
         return xp.sum(xp.abs(precision * covariance), axis=(1, 2))
 
-    def scatter(self, away: Array, responsibility: Array) -> Array:
+    def scatter(self, deviation: Array, responsibility: Array) -> Array:
         # in float64: in float32 a kernel a thousand times longer than wide would lose its width to
         # its length
-        return self.flat(weighted_gram(as_float64(away), as_float64(responsibility))[None, ...])[
-            0, :
-        ]
+        gram = weighted_gram(as_float64(deviation), as_float64(responsibility))
+        return self.flat(gram)[0, :]
 
     def apply(self, precision: Array, x: Array) -> Array:
         return (precision @ x[..., None])[..., 0] if x.ndim == 2 else x @ precision
@@ -152,24 +146,17 @@ class Full(Gaussian):
 
     def apply_floor(self, covariance: Array) -> Array:
         xp = namespace(covariance)
-        lowest = (
-            xp.eye(covariance.shape[-1], dtype=covariance.dtype, device=device(covariance))
-            * self.floor
-        )
-        if covariance.shape[-1] < WIDE and cholesky(covariance - lowest) is not None:
+        d = covariance.shape[-1]
+        lowest = xp.eye(d, dtype=covariance.dtype, device=device(covariance)) * self.floor
+        if cholesky(covariance - lowest) is not None:
             return covariance
-        stacked = xp.reshape(covariance, (-1, *lowest.shape))
-        each = [stacked[j, ...] for j in range(stacked.shape[0])]
-        raised = {
-            j: self._raise_matrix_to_floor(c, j)
-            for j, c in enumerate(each)
-            if cholesky(c - lowest) is None
-        }
-        if not raised:
-            return covariance
-        return xp.reshape(
-            xp.stack([raised.get(j, c) for j, c in enumerate(each)]), covariance.shape
-        )
+        stacked = xp.reshape(covariance, (-1, d, d))
+        matrices = []
+        for j in range(stacked.shape[0]):
+            matrix = stacked[j, ...]
+            below = cholesky(matrix - lowest) is None
+            matrices.append(self._raise_matrix_to_floor(matrix, j) if below else matrix)
+        return xp.reshape(xp.stack(matrices), covariance.shape)
 
     def _raise_matrix_to_floor(self, covariance: Array, j: int) -> Array:
         """The most likely covariance (d, d) of kernel j at or above diag(floor): eigenvalues
@@ -217,20 +204,23 @@ class Full(Gaussian):
         xp = namespace(covariance)
         d = covariance.shape[-1]
         covariance = xp.reshape(covariance, (-1, d, d))
-        mass = self.pool_moments(mass[:, None])[:, 0]
+        mass = self.pool_moments(mass[:, None])
         n_kernels = covariance.shape[0]
         if d >= WIDE and n_kernels > 1:
-            scatter = scatter + 0 * mass[:, None]
+            scatter = scatter + 0 * mass
             each = (slice(j, j + 1) for j in range(n_kernels))
             return xp.concat(
-                [self.covariance_pullback(covariance[j, ...], scatter[j, :], mass[j]) for j in each]
+                [
+                    self.covariance_pullback(covariance[j, ...], scatter[j, :], mass[j, 0])
+                    for j in each
+                ]
             )
         factor = xp.linalg.cholesky(covariance)
         diagonal = xp.asarray(xp.linalg.diagonal(factor), copy=True)
         inverse = inverse_of_lower(factor, overwrite=True)
         turned = xp.matrix_transpose(inverse)
         white = inverse @ self.unflatten(scatter + xp.zeros_like(self.flat(covariance))) @ turned
-        white = with_diagonal(white, xp.linalg.diagonal(white) - mass[:, None])
+        white = with_diagonal(white, xp.linalg.diagonal(white) - mass)
         slope = xp.tril(turned @ white)
         return self._flat_lower(with_diagonal(slope, xp.linalg.diagonal(slope) * diagonal))
 
@@ -244,15 +234,16 @@ class Full(Gaussian):
         xp = namespace(kernels.mean)
         d = kernels.mean.shape[1]
         covariance = xp.reshape(kernels.covariance, (-1, d, d))
-        order, n_known, index, at = (
+        order, n_known = (
             xp.asarray(i, dtype=xp.int64, device=device(covariance))
-            for i in ([[*known, *rest]], [len(known)], rest, known)
+            for i in ([[*known, *rest]], [len(known)])
         )
         swept, _ = sweep(covariance, order, n_known, 1)  # (1, M, d, d)
-        slope = xp.take(xp.take(swept[0, ...], index, axis=1), at, axis=2)  # (M, rest, known)
-        deviation = x - xp.take(kernels.mean, at, axis=1)
+        swept = self.submatrix(swept[0, ...], order[0, :])  # known features first
+        slope = swept[:, len(known) :, : len(known)]
+        deviation = x - take_columns(kernels.mean, known)
         mean = marginal.mean + (slope @ deviation[..., None])[..., 0]
-        spread = self.submatrix(swept, index)
+        spread = swept[:, len(known) :, len(known) :]
         return family, Kernels(mean, xp.reshape(spread, marginal.covariance.shape))
 
     def submatrix(self, covariance: Array, columns: Array) -> Array:
@@ -288,10 +279,10 @@ class Stack:
     """
     constant: Array
     """log |2 pi S_oo|, (G, M, 1)."""
-    away: Array
+    deviation: Array
     """x - mean in the known cells, zero in the others, (G, M, d, n)."""
     swept: Array
-    """matrix @ away, (G, M, d, n): in the missing cells, what the regression adds to the mean."""
+    """matrix @ deviation, (G, M, d, n): in the missing cells, what the regression adds to the mean."""
 
     @property
     def spread(self) -> Array:
@@ -387,21 +378,16 @@ class Patterns(Observed):
                 self._sign = -1
                 self._n_features = d - known
                 self._begin = -precision
-                self._log_size = 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
+                self._log_size = log_determinant(factor)
         n_numbers = len(self.missing.spans) * self.covariance.shape[0] * d * d
         self._kept: list[Stack] | None = None
         if n_numbers + 2 * n * self.mean.shape[0] * d <= KEPT_NUMBERS:
             self._kept = list(self._stacks())
-        found = []
-        rows = []
+        columns = []
         for stack in self._stacks():
-            distance = -xp.sum(stack.away * stack.swept, axis=2)  # (G, M, n)
-            log_density = -0.5 * (distance + stack.constant)
-            found.append(
-                xp.reshape(xp.permute_dims(log_density, (1, 0, 2)), (self.mean.shape[0], -1))
-            )
-            rows.append(stack.rows)
-        self.log_density = match_array(_in_order(found, rows), like=block.x)
+            distance = -xp.sum(stack.deviation * stack.swept, axis=2)  # (G, M, n)
+            columns.append((stack.rows, -0.5 * (distance + stack.constant)))
+        self.log_density = self._in_order(columns)
 
     def _stacks(self) -> Iterator[Stack]:
         if self._kept is not None:
@@ -415,16 +401,20 @@ class Patterns(Observed):
         at_once = max(1, SWEPT_AT_ONCE // math.prod(self.covariance.shape))
         for group, together in ((alone, at_once), (others, 1)):
             for start in range(0, len(group), at_once):
-                some = group[start : start + at_once]
-                at = xp.asarray(some, device=device(self.mean))
+                swept_at_once = group[start : start + at_once]
+                at = xp.asarray(swept_at_once, device=device(self.mean))
                 known = xp.take(self.missing.patterns, at, axis=0)  # (G, d)
                 features = xp.argsort(self._sign * known, axis=1, descending=True)
                 n_features = xp.take(self._n_features, at, axis=0)
                 matrix, log_size = sweep(self._begin, features, n_features, self._sign)
                 constant = log_size + self._log_size + LOG_2_PI * xp.sum(known, axis=1)[:, None]
-                for g in range(0, len(some), together):
-                    part = slice(g, min(g + together, len(some)))
-                    rows = [i for h in some[part] for i in range(spans[h].start, spans[h].stop)]
+                for g in range(0, len(swept_at_once), together):
+                    part = slice(g, min(g + together, len(swept_at_once)))
+                    rows = [
+                        i
+                        for pattern in swept_at_once[part]
+                        for i in range(spans[pattern].start, spans[pattern].stop)
+                    ]
                     yield self._stack(rows, known[part, :], matrix[part, ...], constant[part, :])
 
     def _stack(self, rows: list[int], known: Array, matrix: Array, constant: Array) -> Stack:
@@ -433,8 +423,8 @@ class Patterns(Observed):
         x = as_float64(xp.take(self.block.x, at, axis=0))
         x = xp.permute_dims(xp.reshape(x, (n_patterns, 1, -1, d)), (0, 1, 3, 2))
         known = known[:, None, :, None]
-        away = (x - self.mean[None, :, :, None]) * known
-        return Stack(at, known, matrix, constant[..., None], away, matrix @ away)
+        deviation = (x - self.mean[None, :, :, None]) * known
+        return Stack(at, known, matrix, constant[..., None], deviation, matrix @ deviation)
 
     def moments(self, mass: Array, responsibility: Array) -> Moments:
         """Sums of the expected rows, and of what each pattern leaves uncertain."""
@@ -444,17 +434,19 @@ class Patterns(Observed):
         second = first[:, :, None] * first[:, None, :]
         for stack in self._stacks():
             share = stack.of_rows(responsibility)
-            away = xp.where(stack.known > 0, stack.away, stack.swept)  # expected, from the mean
-            away, weighted = (
+            # expected, from the mean
+            deviation = xp.where(stack.known > 0, stack.deviation, stack.swept)
+            deviation, weighted = (
                 xp.reshape(xp.permute_dims(a, (1, 2, 0, 3)), (n_kernels, d, -1))
-                for a in (away, away * share)
+                for a in (deviation, deviation * share)
             )
             of_pattern = xp.permute_dims(xp.sum(share, axis=3), (1, 2, 0))  # (M, 1, G)
             spread = xp.reshape(stack.spread, (*stack.matrix.shape[:2], d * d))
             uncertain = of_pattern @ xp.permute_dims(spread, (1, 0, 2))  # (M, 1, d d)
             total += xp.sum(of_pattern, axis=2)
             first += xp.sum(weighted, axis=2)
-            second += weighted @ xp.matrix_transpose(away) + xp.reshape(uncertain, second.shape)
+            second += weighted @ xp.matrix_transpose(deviation)
+            second += xp.reshape(uncertain, second.shape)
         shift = self.mean - self.origin
         cross = (first + 0.5 * total * shift)[:, :, None] * shift[:, None, :]
         second += cross + xp.matrix_transpose(cross)
@@ -463,10 +455,8 @@ class Patterns(Observed):
 
     def fill(self, share: Array, noise: Array | None = None) -> Array:
         xp = namespace(self.mean)
-        d = self.mean.shape[1]
-        one = xp.eye(d, dtype=self.mean.dtype, device=device(self.mean))
-        found = []
-        rows = []
+        one = xp.eye(self.mean.shape[1], dtype=self.mean.dtype, device=device(self.mean))
+        columns = []
         for stack in self._stacks():
             each = self.mean[None, :, :, None] + stack.swept
             if noise is not None:
@@ -477,13 +467,14 @@ class Patterns(Observed):
                 drawn = xp.permute_dims(stack.of_rows(noise.T), (0, 2, 1, 3))  # (G, 1, d, n)
                 each = each + factor @ drawn
             expected = xp.sum(stack.of_rows(share) * each, axis=1) * (1 - stack.known[:, 0, ...])
-            found.append(xp.reshape(xp.permute_dims(expected, (1, 0, 2)), (d, -1)))
-            rows.append(stack.rows)
-        return self.block.x + match_array(_in_order(found, rows), like=self.block.x).T
+            columns.append((stack.rows, expected))
+        return self.block.x + self._in_order(columns).T
 
-
-def _in_order(found: list[Array], rows: list[Array]) -> Array:
-    """What was found of all rows, (..., n), in the order of the block."""
-    xp = namespace(found[0])
-    order = xp.argsort(xp.concat(rows))
-    return xp.take(xp.concat(found, axis=-1), order, axis=-1)
+    def _in_order(self, columns: list[tuple[Array, Array]]) -> Array:
+        """Columns (G, c, n) of the rows of each stack as one array of all rows, (c, rows of the
+        block), in their order and type.
+        """
+        xp = namespace(self.mean)
+        flat = [xp.reshape(xp.permute_dims(a, (1, 0, 2)), (a.shape[1], -1)) for _, a in columns]
+        order = xp.argsort(xp.concat([rows for rows, _ in columns]))
+        return match_array(xp.take(xp.concat(flat, axis=1), order, axis=1), like=self.block.x)

@@ -131,6 +131,8 @@ class PriorStatistics(Sums):
 
 def without(guarded: tuple[int, ...], a: Array) -> Array:
     """`a` (M, ...) with zeros for the guarded kernels."""
+    if not guarded:
+        return a
     xp = namespace(a)
     is_guarded = xp.asarray([j in guarded for j in range(a.shape[0])], device=device(a))
     return xp.where(xp.reshape(is_guarded, (-1,) + (1,) * (a.ndim - 1)), xp.zeros_like(a), a)
@@ -274,10 +276,6 @@ class Gaussian(Kernel):
         """log |covariance|, (M,) or ()."""
         return self.whitening(covariance)[1]
 
-    def trace(self, precision: Array, covariance: Array) -> Array:
-        """tr(precision_j covariance_j), (M,)."""
-        return namespace(precision).sum(self.dual(precision) * self.flat(covariance), axis=1)
-
     def of_kernel(self, covariance: Array, j: int) -> Array:
         """Covariance of kernel j."""
         return covariance[j, ...]
@@ -293,7 +291,7 @@ class Gaussian(Kernel):
         if d:  # among categories there may be no number
             transpose_into(out[:d, :], block.by_column())
         if out.shape[0] > d:
-            self.write_square(out[d:, :], out[:d, :])
+            self.write_square(out[d:, :], out[:d, :], block)
 
     def factors(self, block: Block) -> tuple[Array, tuple[tuple[int, int], ...]] | None:
         d = block.x.shape[1]
@@ -306,9 +304,9 @@ class Gaussian(Kernel):
         """
         return None
 
-    def write_square(self, out: Array, x: Array) -> None:
-        """`square`, written into `out`."""
-        out[...] = self.square(x)
+    @abstractmethod
+    def write_square(self, out: Array, x: Array, block: Block) -> None:
+        """`square` of the columns `x` (d, n) of a block, written into `out`."""
 
     def natural_params(self, kernels: Kernels, eps: float) -> GaussianNaturalParams:
         """The kernels in natural parameters; `eps` is the spacing of the rows' float type."""
@@ -322,21 +320,17 @@ class Gaussian(Kernel):
         kernels = replace(kernels, mean=clip(kernels.mean, -bound, bound))
         whitening, log_size = self.whitening(kernels.covariance)
         whitening = clip(whitening, -narrow, narrow)
-        if self.one_by_one(d):
-            offset = -0.5 * (log_size + d * LOG_2_PI)
-            every = tuple(range(kernels.mean.shape[0]))
-            zeros = xp.zeros_like(kernels.mean)
-            return GaussianNaturalParams(
-                zeros, offset, every, kernels.mean, kernels, whitening, log_size
-            )
-        precision = self.gram(whitening)
-        slope = self.apply(precision, kernels.mean)  # (M, d)
-        depth = xp.sum(slope * kernels.mean, axis=1)  # (M,)
-        guarded = self._guarded(kernels, precision, eps)
-        if guarded:  # `correct` replaces these sums, whose terms may be huge: they are left out
-            depth, slope = (without(guarded, a) for a in (depth, slope))
+        guarded = tuple(range(kernels.mean.shape[0]))
+        weight = xp.zeros_like(kernels.mean)
+        depth: Array | float = 0.0
+        if not self.one_by_one(d):
+            precision = self.gram(whitening)
+            slope = self.apply(precision, kernels.mean)  # (M, d)
+            guarded = self._guarded(kernels, precision, eps)
+            # `correct` replaces these sums, whose terms may be huge: they are left out
+            depth = without(guarded, xp.sum(slope * kernels.mean, axis=1))  # (M,)
+            weight = self._weight(without(guarded, slope), precision)
         offset = -0.5 * (depth + log_size + d * LOG_2_PI)
-        weight = self._weight(slope, precision)
         origin = kernels.mean - without(guarded, kernels.mean)
         return GaussianNaturalParams(weight, offset, guarded, origin, kernels, whitening, log_size)
 
@@ -386,23 +380,24 @@ class Gaussian(Kernel):
             more = constant[j, ...] - natural_params.offset[j]
             # the other rows may not use the kernel, and what stands there says so
             rows = None if more.ndim == 0 else rows_above(more, 0.5 * LOG_ZERO)
-            mine, more = (x, more) if rows is None else (x[rows, :], more[rows])
-            whitening = natural_params.whitening
+            if rows is None:
+                rows = slice(None)
+            whitening = self.of_kernel(natural_params.whitening, j)
             mean = natural_params.kernels.mean[j, :]
             # a sum of squares, so that no rounding turns its sign
-            distance = self.squared_distance(self.of_kernel(whitening, j), mine, mean)
+            distance = self.squared_distance(whitening, x[rows, ...], mean)
             log_size = self.of_kernel(natural_params.log_size, j)
             exact = -0.5 * (distance + log_size + x.shape[1] * LOG_2_PI)
-            log_joint[j, slice(None) if rows is None else rows] = exact + more
+            log_joint[j, rows] = exact + (more[rows] if more.ndim else more)
 
     def observe(self, natural_params: GaussianNaturalParams, block: Block) -> Observed:
         """Features are independent given the kernel, where covariances are variances alone."""
         return IndependentFeatures(self, natural_params, block)
 
-    def distance(self, kernels: Kernels, away: Array) -> Array:
-        """Squared length of `away` (M, K, d) in the metric of each kernel, (M, K)."""
+    def distance(self, kernels: Kernels, step: Array) -> Array:
+        """Squared length of `step` (M, K, d) in the metric of each kernel, (M, K)."""
         precision, _ = self.precision(kernels.covariance)
-        return namespace(away).sum(away * self.apply(precision, away), axis=2)
+        return namespace(step).sum(step * self.apply(precision, step), axis=2)
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
         """phi @ responsibility', (..., M); the last rows of `phi` are the features of `x`, whatever
@@ -423,33 +418,19 @@ class Gaussian(Kernel):
         d = x.shape[1]
         if not natural_params.guarded:
             return Moments(mass, sums[:d, :].T, sums[d:, :].T)
-        firsts, seconds = zip(
-            *(
-                self.exact_moments(natural_params, j, x, responsibility[j, :])
-                if j in natural_params.guarded
-                else (sums[:d, j], sums[d:, j])
-                for j in range(sums.shape[1])
-            ),
-            strict=True,
-        )
-        return Moments(mass, xp.stack(firsts), self.pool_moments(xp.stack(seconds)))
+        first = [sums[:d, j] for j in range(sums.shape[1])]
+        second = [sums[d:, j] for j in range(sums.shape[1])]
+        for j in natural_params.guarded:  # about its mean, from the rows that count
+            rows = rows_that_count(responsibility[j, :])
+            rows = slice(None) if rows is None else rows
+            deviation = x[rows, ...] - natural_params.kernels.mean[j, :]
+            first[j] = as_float64(responsibility[j, rows] @ deviation)
+            second[j] = self.scatter(deviation, responsibility[j, rows])
+        return Moments(mass, xp.stack(first), self.pool_moments(xp.stack(second)))
 
-    def exact_moments(
-        self, natural_params: GaussianNaturalParams, j: int, x: Array, responsibility: Array
-    ) -> tuple[Array, Array]:
-        """First and flat second moments of one kernel about its mean, (d,) and (S,), from the rows
-        that count.
-        """
-        rows = rows_that_count(responsibility)
-        if rows is not None:
-            x = x[rows, :]
-            responsibility = responsibility[rows]
-        away = x - natural_params.kernels.mean[j, :]
-        return as_float64(responsibility @ away), self.scatter(away, responsibility)
-
-    def scatter(self, away: Array, responsibility: Array) -> Array:
-        """sum_n r_n square(away_n), (S,), of one kernel."""
-        return self.square(away.T) @ responsibility
+    def scatter(self, deviation: Array, responsibility: Array) -> Array:
+        """sum_n r_n square(deviation_n), (S,), of one kernel."""
+        return self.square(deviation.T) @ responsibility
 
     def estimate(
         self, moments: Moments, moment_origin: Array, prior: PriorStatistics | None = None
@@ -472,8 +453,8 @@ class Gaussian(Kernel):
         """
         xp = namespace(second)
         d = self.floor.shape[0]
-        found = self.unflatten(second / (self.pool_moments(mass[:, None]) + count))
-        return xp.reshape(self.apply_floor(found), self.shape(mass.shape[0], d))
+        covariance = self.unflatten(second / (self.pool_moments(mass[:, None]) + count))
+        return xp.reshape(self.apply_floor(covariance), self.shape(mass.shape[0], d))
 
     def log_prior(self, kernels: Kernels, prior: PriorStatistics) -> float:
         """log p(x|j) summed over the rows that `prior` stands for, about the origin, up to a
@@ -491,9 +472,8 @@ class Gaussian(Kernel):
         """sum r (z - step)(z - step)' - sum r z z', flat, as `pool_moments` leaves it."""
         # mass * step^2 - 2 * first * step, as a difference of two squares so that one feature map
         # serves
-        middle = (
-            first / namespace(mass).where(mass > 0, mass, namespace(mass).ones_like(mass))[:, None]
-        )
+        xp = namespace(mass)
+        middle = first / xp.where(mass > 0, mass, xp.ones_like(mass))[:, None]
         return self.squares(mass, middle - step) - self.squares(mass, middle)
 
     def with_pseudocounts(
@@ -503,9 +483,9 @@ class Gaussian(Kernel):
         they are.
         """
         xp = namespace(moment_origin)
-        away = kernels.mean - moment_origin
+        step = kernels.mean - moment_origin
         gone = vanished[:, None]
-        still = mass * (self.flat(kernels.covariance) + self.square(away.T).T)
+        still = mass * (self.flat(kernels.covariance) + self.square(step.T).T)
         second = moments.second
         if second.shape[0] == still.shape[0]:  # every kernel has its own
             second = xp.where(gone, xp.zeros_like(second), second)
@@ -513,7 +493,7 @@ class Gaussian(Kernel):
         return replace(
             moments,
             mass=xp.where(gone, trace, moments.mass),
-            first=xp.where(gone, mass * away, moments.first),
+            first=xp.where(gone, mass * step, moments.first),
             second=second + self.pool_moments(xp.where(gone, still, xp.zeros_like(still))),
         )
 
@@ -576,9 +556,8 @@ class Gaussian(Kernel):
         """
         mean = namespace(groups[0][0]).concat([centers for centers, _, _ in groups])
         xp, (n_kernels, d) = namespace(mean), mean.shape
-        scatters = [
-            self.scatter(away, weight) for _, away, weight in groups
-        ]  # zero where no row of the group counts
+        # zero where no row of the group counts
+        scatters = [self.scatter(deviation, weight) for _, deviation, weight in groups]
         weights = [xp.sum(weight) for _, _, weight in groups]
         total = sum(weights)
         pooled = sum(scatters) / total
@@ -697,9 +676,9 @@ class IndependentFeatures(Observed):
             + natural_params.offset[:, None]
         )
         for j in natural_params.guarded:
-            away = (block.x - self.mean[j, :]) * self.observed
+            deviation = (block.x - self.mean[j, :]) * self.observed
             constant = self.observed @ (xp.log(self.variance[j, :]) + LOG_2_PI)
-            self.log_density[j, :] = -0.5 * (away**2 @ (1 / self.variance[j, :]) + constant)
+            self.log_density[j, :] = -0.5 * (deviation**2 @ (1 / self.variance[j, :]) + constant)
 
     def moments(self, mass: Array, responsibility: Array) -> Moments:
         """A missing cell has the mean and the variance of the kernel."""
@@ -715,15 +694,14 @@ class IndependentFeatures(Observed):
         first = sums[:, :d] + missing * mean
         second = sums[:, d:-d] + (missing * (mean**2 + variance)) @ flat.T
         for j in self.natural_params.guarded:
-            away = (self.block.x - self.mean[j, :]) * self.observed
-            first[j, :] = responsibility[j, :] @ away
-            second[j, :] = self.kernel.scatter(away, responsibility[j, :]) + flat @ (
-                missing[j, :] * variance[j, :]
-            )
+            deviation = (self.block.x - self.mean[j, :]) * self.observed
+            first[j, :] = responsibility[j, :] @ deviation
+            uncertain = flat @ (missing[j, :] * variance[j, :])
+            second[j, :] = self.kernel.scatter(deviation, responsibility[j, :]) + uncertain
         return Moments(mass, first, second)
 
     def fill(self, share: Array, noise: Array | None = None) -> Array:
-        found = share.T @ self.mean
+        expected = share.T @ self.mean
         if noise is not None:
-            found = found + noise * (share.T @ self.variance**0.5)
-        return self.block.x + (1 - self.observed) * found
+            expected = expected + noise * (share.T @ self.variance**0.5)
+        return self.block.x + (1 - self.observed) * expected

@@ -305,23 +305,18 @@ class Product(Kernel):
         numbers = [self.numbers.index(i) for i in rest if i in self.numbers]
         at = {self.numbers.index(i): place for place, i in enumerate(known) if i in self.numbers}
         values = None if x is None else take_columns(x, list(at.values()))
-        of_numbers = self.gaussian.given(kernels, list(at), numbers, values)
-        return self._of(*of_numbers, rest, kernels.probability)
-
-    def _of(
-        self, family: Gaussian, kernels: Kernels, columns: list[int], probability: Array
-    ) -> tuple["Gaussian | Product", Kernels]:
-        """Kernels over some of the columns, from those of their numbers."""
+        family, of_numbers = self.gaussian.given(kernels, list(at), numbers, values)
         spans = {table.column: table.span for table in self.tables}
-        tables = [probability[:, spans[i]] for i in columns if i in spans]
+        tables = [kernels.probability[:, spans[i]] for i in rest if i in spans]
         if not tables:
-            return family, Kernels(kernels.mean, kernels.covariance)
-        if kernels.mean.shape[1] == 0:  # no matrix has no rows
+            return family, of_numbers
+        covariance = of_numbers.covariance
+        if not numbers:  # no matrix has no rows
             family = Diag(family.floor)
-            kernels = Kernels(kernels.mean, kernels.mean)
-        other = Product(family, tuple(self.levels[i] for i in columns))
-        joined = namespace(probability).concat(tables, axis=1)
-        return other, ProductKernels(kernels.mean, kernels.covariance, joined)
+            covariance = of_numbers.mean
+        other = Product(family, tuple(self.levels[i] for i in rest))
+        probability = namespace(covariance).concat(tables, axis=1)
+        return other, ProductKernels(of_numbers.mean, covariance, probability)
 
     def sample(self, kernels: ProductKernels, j: int, n: int, rng: Any) -> Array:
         numbers = self.gaussian.sample(kernels, j, n, rng)

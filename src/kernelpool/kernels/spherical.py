@@ -4,7 +4,7 @@ r"""Spherical Gaussians: one variance a kernel, :math:`\Sigma_j = \sigma_j^2 I` 
 
 from dataclasses import replace
 
-from ..arrays import Array, namespace, transpose_into
+from ..arrays import Array, namespace
 from ..rows import Block
 from .gaussian import INVERSE_GAMMA_DOF, Gaussian, K, Kernels
 
@@ -18,11 +18,8 @@ class Spherical(Gaussian):
     def square(self, x: Array) -> Array:
         return namespace(x).sum(x * x, axis=0, keepdims=True)
 
-    def write_features(self, out: Array, block: Block) -> None:
-        d = block.x.shape[1]
-        if d:  # among categories there may be no number
-            transpose_into(out[:d, :], block.by_column())
-        out[d:, :] = block.once(self.name, lambda block: self.square(block.x.T), 1)
+    def write_square(self, out: Array, x: Array, block: Block) -> None:
+        out[...] = block.once(self.name, lambda block: self.square(block.x.T), 1)
 
     def cross(self, a: Array, b: Array) -> Array:
         return 2 * namespace(a).sum(a * b, axis=1, keepdims=True)
@@ -50,14 +47,11 @@ class Spherical(Gaussian):
         return covariance[:, None] * self.floor.shape[0]
 
     def apply_floor(self, covariance: Array) -> Array:
-        return self._raise_to_floor(covariance[:, None], namespace(self.floor).mean(self.floor))[
-            :, 0
-        ]
+        floor = namespace(self.floor).mean(self.floor)
+        return self._raise_to_floor(covariance[:, None], floor)[:, 0]
 
     def rescaled(self, covariance: Array, factor: Array) -> Array:
-        return (
-            covariance * factor[0] ** 2
-        )  # the frame of a spherical family has one unit for all features
+        return covariance * factor[0] ** 2  # the frame of the family has one unit
 
     def covariance_pullback(self, covariance: Array, scatter: Array, mass: Array) -> Array:
         return 0.5 * (scatter[:, 0] / covariance - self.floor.shape[0] * mass)
@@ -67,9 +61,8 @@ class Spherical(Gaussian):
 
     def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:
         xp = namespace(variance)
-        return xp.reshape(xp.mean(variance), (1, 1)), (INVERSE_GAMMA_DOF + 2) / variance.shape[
-            0
-        ] + 1
+        count = (INVERSE_GAMMA_DOF + 2) / variance.shape[0] + 1
+        return xp.reshape(xp.mean(variance), (1, 1)), count
 
     @staticmethod
     def shape(n_kernels: int, d: int) -> tuple[int, ...]:

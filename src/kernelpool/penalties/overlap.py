@@ -216,7 +216,8 @@ class KullbackLeibler(Distance):
         columns = []
         for own in subkernels.kernels:
             log_own = kernel.log_size(own.covariance)
-            columns.append(0.5 * (kernel.trace(precision, own.covariance) - d + log_size - log_own))
+            trace = xp.sum(kernel.dual(precision) * kernel.flat(own.covariance), axis=1)
+            columns.append(0.5 * (trace - d + log_size - log_own))
         shapes = xp.stack(columns, axis=1) + xp.zeros_like(subkernels.posterior)
         return self.value(kernel, kernels, subkernels) + shapes
 
