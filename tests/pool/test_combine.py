@@ -19,7 +19,7 @@ from kernelpool.pool.combine import (
     best_combination,
     combined,
     log_loss,
-    log_proba_of,
+    log_mean_proba,
     stacked,
 )
 from kernelpool.pool.views import ViewedRows
@@ -105,7 +105,6 @@ def test_stacked_weights_in_closed_form():
     log_density = np.where(np.arange(2)[:, None] == (np.arange(10) < 7), 0.0, -1e9)
     assert_allclose(stacked(log_density, ones), [(3 + 1) / 12, (7 + 1) / 12])
     assert_allclose(stacked(log_density, 2 * ones), [(6 + 1) / 22, (14 + 1) / 22])
-    assert_allclose(stacked(log_density, ones, prior_rows=0.0), [0.3, 0.7])
     # far from every network
     assert_allclose(stacked(log_density - 1e6, ones), [4 / 12, 8 / 12])
 
@@ -126,12 +125,13 @@ def test_blocks_and_views_of_rows_are_predicted_alike(monkeypatch):
         PoolNetwork(lines[1], "b", "complete table"),
     ]
     rows = ViewedRows(x, X, columns, {}, draws)
-    log_proba = log_proba_of(networks, rows)
+    log_proba = [log_mean_proba([network], rows) for network in networks]
     expected = lines[1].predict_log_proba(X)
     assert_allclose(log_proba[1], np.maximum(expected, LEAST_LOG_PROBA), atol=1e-9)
     known = ~np.isnan(x).any(axis=1)
     assert_allclose(log_proba[2][known], expected[known], atol=1e-9)
     mean = np.mean([lines[0].predict_proba(z) for z in draws], axis=0)
     assert_allclose(np.exp(log_proba[0][~known]), mean, atol=1e-9)
-    monkeypatch.setattr("kernelpool.pool.combine.ROWS_AT_ONCE", 50)
-    assert_allclose(log_proba_of(networks, rows), log_proba, rtol=1e-12)
+    monkeypatch.setattr("kernelpool.pool.views.ROWS_AT_ONCE", 50)
+    for network, expected in zip(networks, log_proba, strict=True):
+        assert_allclose(log_mean_proba([network], rows), expected, rtol=1e-12)

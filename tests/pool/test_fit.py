@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from kernelpool import ParzenClassifier, RBFNetworkClassifier, SharedKernelClassifier
 from kernelpool.complete.imputation import imputation_mixture, imputations
 from kernelpool.data.door import surveyed
-from kernelpool.pool.combine import log_loss, log_proba_of
+from kernelpool.pool.combine import log_loss, log_mean_proba
 from kernelpool.pool.fit import PoolFit, PoolSettings
 from kernelpool.pool.members import Candidate
 from kernelpool.rows import as_rows
@@ -26,7 +26,8 @@ BAYES = Candidate("bayes", GaussianNB(), "table")
 
 
 def pool_fit(x=X, weight=None, imputation=None, pooling="auto", n_jobs=None, end=np.inf):
-    settings = PoolSettings(None, None, pooling, None, None, seed=0, n_jobs=n_jobs)
+    prior = np.full(3, 1 / 3)
+    settings = PoolSettings(None, None, pooling, None, prior, seed=0, n_jobs=n_jobs)
     weight = np.ones(240) if weight is None else weight
     columns = Columns.numbers(4)
     at = np.arange(240)
@@ -102,7 +103,7 @@ def test_views_reach_predictions():
     fit = fitted(Candidate("parzen", ParzenClassifier(random_state=0), "warped"), x=x, n_jobs=2)
     ((network,),) = fit.networks.values()
     expected = network.estimator.predict_log_proba(fit.views["warped"].transform(x))
-    assert_allclose(log_proba_of([network], fit.rows)[0], expected, atol=1e-9)
+    assert_allclose(log_mean_proba([network], fit.rows), expected, atol=1e-9)
 
 
 def test_missing_cells_are_imputed_for_networks_of_complete_numbers():

@@ -122,7 +122,7 @@ def stratified_folds(
     if `spare_single`.
     """
     usable = code >= 0 if weight is None else (code >= 0) & (weight > 0)
-    place, n_distinct = _places(np.where(usable, code, -1), key)
+    place, n_distinct = places(np.where(usable, code, -1), key)
     # each class begins with another fold, so that folds are of about equal size
     fold = (place * n_folds // n_distinct + code) % n_folds
     return np.where(usable & (n_distinct > spare_single), fold, -1)
@@ -130,12 +130,12 @@ def stratified_folds(
 
 def hold_out(code: np.ndarray, share: float, *, key: np.ndarray) -> np.ndarray:
     """Whether each row is held out, (n,): a share of every class, but never all of its rows."""
-    place, n_distinct = _places(code, key)
+    place, n_distinct = places(code, key)
     n_out = np.minimum((share * n_distinct + 0.5).astype(int), n_distinct - 1)
     return (code >= 0) & (place < n_out)
 
 
-def _places(code: np.ndarray, key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def places(code: np.ndarray, key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The place of each row among the distinct rows of its class in the order of `key`, (n,), and
     how many these are, (n,).
     """
@@ -389,12 +389,8 @@ def choose(losses: list[Loss], sizes: Sequence[tuple[float, ...]]) -> int:
     """
     among = list(range(len(losses)))
     for kind in ("tempered", "plain"):
-        among = _lowest(among, losses, kind)
+        means = [losses[i].mean(getattr(losses[i], kind)) for i in among]
+        lowest = losses[among[int(np.argmin(means))]]
+        behind = [losses[i].behind(lowest, kind) for i in among]
+        among = [i for i, (excess, error) in zip(among, behind, strict=True) if excess <= error]
     return min(among, key=lambda i: (sizes[i], round(losses[i].mean(losses[i].plain), 6), i))
-
-
-def _lowest(among: list[int], losses: list[Loss], kind: str) -> list[int]:
-    """Losses of this kind within a standard error of the lowest."""
-    best = min((losses[i] for i in among), key=lambda loss: loss.mean(getattr(loss, kind)))
-    behind = ((i, *losses[i].behind(best, kind)) for i in among)
-    return [i for i, excess, error in behind if excess <= error]

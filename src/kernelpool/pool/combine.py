@@ -22,10 +22,8 @@ sum to less than one. A small penalty (`PRICE`) sets the weights of members with
 ridge towards equal weights (`RIDGE`) fades as rows become many.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,9 +55,6 @@ LEAST_WEIGHT = 0.08
 """Weights below this are set to zero: such members cost time and, on the sets of development,
 accuracy.
 """
-
-ROWS_AT_ONCE = 8_192
-"""Rows that are predicted at a time."""
 
 LEAST_LOG_PROBA = float(np.log(1e-12))
 """The least log-probability of a member: no class is impossible."""
@@ -138,41 +133,22 @@ class FittedPool:
         table = None if self.columns.coded else table
         draws = draws_of(self.imputation, x)
         rows = ViewedRows(x, table, self.input_columns, self.views, draws)
-        networks = [network for network in self.networks if network.member in self.members]
-        log_proba = log_proba_of(networks, rows)
-        member = np.array([network.member for network in networks])
-        of_member = np.stack([average(log_proba[member == name]) for name in self.members])
+        networks = [[n for n in self.networks if n.member == name] for name in self.members]
+        log_proba = np.stack([log_mean_proba(of_member, rows) for of_member in networks])
         shift = prior_shift(self.class_prior, self.class_shares)
-        scores = combined(of_member, self.weights, self.pooling) + shift
+        scores = combined(log_proba, self.weights, self.pooling) + shift
         is_empty = np.isnan(x).all(axis=1, keepdims=True)
         return np.where(is_empty, safe_log(self.class_prior), scores)
 
 
-def log_proba_of(networks: Sequence[PoolNetwork], rows: ViewedRows) -> np.ndarray:
-    """log P(C_k|x) by each network, (L, n, K)."""
-    n = len(rows.x)
-    if n > ROWS_AT_ONCE:
-        blocks = np.split(np.arange(n), range(ROWS_AT_ONCE, n, ROWS_AT_ONCE))
-        return np.concatenate([log_proba_of(networks, rows.take(at)) for at in blocks], axis=1)
-    by_view = defaultdict(list)
-    for i, network in enumerate(networks):
-        by_view[network.view].append(i)
-    log_proba: dict[int, np.ndarray] = {}
-    for view, at in by_view.items():
-        in_view = [networks[i] for i in at]
-        answers = rows.averaged(view, partial(_log_proba_of_each, in_view))
-        log_proba |= zip(at, np.moveaxis(answers, 1, 0), strict=True)
-    return np.stack([log_proba[i] for i in range(len(networks))])
+def log_mean_proba(networks: Sequence[PoolNetwork], rows: ViewedRows) -> np.ndarray:
+    """The log of the mean probability of the networks of one member, (n, K)."""
 
+    def log_mean(rows_in_view: Any) -> np.ndarray:
+        proba = [np.exp(network.log_proba(rows_in_view)) for network in networks]
+        return np.asarray(np.log(np.mean(proba, axis=0)))
 
-def _log_proba_of_each(networks: list[PoolNetwork], rows: Any) -> np.ndarray:
-    """log P(C_k|x) of rows in the view of all of these networks, (n, L, K)."""
-    return np.stack([network.log_proba(rows) for network in networks], axis=1)
-
-
-def average(log_proba: np.ndarray) -> np.ndarray:
-    """The log of the mean probability of several networks, (F, n, K) to (n, K)."""
-    return np.asarray(np.log(np.exp(log_proba).mean(axis=0)))
+    return rows.averaged(networks[0].view, log_mean)
 
 
 # -- weights ---------------------------------------------------------------------------------------
@@ -241,9 +217,7 @@ def _log_linear(log_proba: np.ndarray, own: np.ndarray, row_weight: np.ndarray) 
     return np.asarray(weight)
 
 
-def stacked(
-    log_density: np.ndarray, weight: np.ndarray, prior_rows: float = PRIOR_ROWS
-) -> np.ndarray:
+def stacked(log_density: np.ndarray, weight: np.ndarray) -> np.ndarray:
     r"""Weights of several density estimates, (L,), from rows that none of them was trained on.
 
     Smyth & Wolpert, "Linearly combining density estimators via stacking", Machine Learning 36, 1999:
@@ -252,10 +226,10 @@ def stacked(
 
     The objective is concave, so EM finds its one maximum from anywhere. `log_density` (L, n) is
     that of network i, trained without row n. Deviations: rows may have weights, and a Dirichlet
-    prior of `prior_rows` a network keeps the weights near equal where few rows are held out.
+    prior of `PRIOR_ROWS` a network keeps the weights near equal where few rows are held out.
     """
     n_networks = len(log_density)
-    total = weight.sum() + prior_rows * n_networks
+    total = weight.sum() + PRIOR_ROWS * n_networks
     most = log_density.max(axis=0)
     density = np.exp(log_density - most)  # (L, n), relative to the largest
     constant = weight @ most
@@ -263,8 +237,8 @@ def stacked(
     def sweep(share: np.ndarray) -> tuple[np.ndarray, float]:
         evidence = share @ density
         mass = share * (density @ (weight / evidence))
-        log_prior = prior_rows * np.log(share).sum()
+        log_prior = PRIOR_ROWS * np.log(share).sum()
         objective = weight @ np.log(evidence) + constant + log_prior
-        return (mass + prior_rows) / total, float(objective / total)
+        return (mass + PRIOR_ROWS) / total, float(objective / total)
 
     return em(sweep, np.full(n_networks, 1 / n_networks), Stop(max_iter=2000, tol=1e-10)).params

@@ -28,7 +28,7 @@ from ..arrays import safe_log
 from ..base.estimator import fitted_record
 from ..complete.imputation import draws_of, imputation_mixture, imputed
 from ..data.door import TrainingData
-from ..data.folds import cross_fit, folds_of, row_keys, take_rows
+from ..data.folds import cross_fit, folds_of, places, row_keys, take_rows
 from ..data.labels import labeled
 from ..errors import KernelpoolError, UnfinishedWarning, warn, without_column_warnings
 from ..mixtures.fitted import ClassDensities
@@ -43,7 +43,7 @@ from .combine import (
     best_combination,
     combined,
     log_loss,
-    log_proba_of,
+    log_mean_proba,
     stacked,
 )
 from .members import Candidate, candidates_of
@@ -126,7 +126,7 @@ def fit_pool(
     data: TrainingData,
     table: Any,
     settings: PoolSettings,
-    on_trial: Callable[[PoolProgress], None] = lambda _: None,
+    on_trial: Callable[[PoolProgress], None],
 ) -> tuple[FittedPool, "PoolFit"]:
     """Cross-fit the candidates on rows, which came as `table`, and pool those that help."""
     end = perf_counter() + (np.inf if settings.time_limit is None else settings.time_limit)
@@ -167,13 +167,9 @@ def fit_pool(
     elif imputes and imputation is None:
         imputation = imputation_mixture(data, seed)
 
-    def of_all_rows(values: np.ndarray | None) -> np.ndarray | None:
-        if values is None:
-            return None
-        out = np.full((len(rows.x), len(data.classes)), np.nan)
-        out[fit.at] = values
-        return out
-
+    held_out = np.full((2, len(rows.x), fit.n_classes), np.nan)
+    held_out[0, fit.at] = np.exp(fit.held_out_log_proba())
+    held_out[1, fit.at] = held_out_density
     fitted = FittedPool(
         columns=columns,
         classes=data.classes,
@@ -188,8 +184,8 @@ def fit_pool(
         trials=fit.table_of_trials(weights),
         imputation=imputation,
         input_columns=columns,
-        held_out_proba=of_all_rows(np.exp(fit.held_out_log_proba())),
-        held_out_log_density=of_all_rows(held_out_density),
+        held_out_proba=held_out[0],
+        held_out_log_density=held_out[1] if shares else None,
     )
     return fitted, fit
 
@@ -280,12 +276,9 @@ class PoolFit:
         """
         if n_rows >= len(self.x):
             return np.arange(len(self.x))
-        drawn = np.zeros(len(self.x), bool)
-        for k in range(self.n_classes):
-            distinct, place = np.unique(self.key[self.codes == k], return_inverse=True)
-            n_distinct = max(n_rows / len(self.x) * len(distinct), FEWEST_OF_CLASS)
-            drawn[self.codes == k] = place < n_distinct
-        return np.flatnonzero(drawn)
+        place, n_distinct = places(self.codes, self.key)
+        n_drawn = np.maximum(n_rows / len(self.x) * n_distinct, FEWEST_OF_CLASS)
+        return np.flatnonzero(place < n_drawn)
 
     def sample(self, n_rows: int) -> "PoolFit":
         """The same fit on a sample of the rows."""
@@ -297,7 +290,7 @@ class PoolFit:
     @property
     def n_classes(self) -> int:
         """Classes of the rows."""
-        return int(self.codes.max()) + 1
+        return len(self.settings.class_prior)
 
     def held_out_log_proba(self) -> np.ndarray:
         """log P(C_k|x) of each row by the pool of networks that were trained without it, (n, K)."""
@@ -462,7 +455,8 @@ class PoolFit:
             fitted = attributes(fitted_record(model)) if selects else {}
             log_proba = fitted.get("validation_log_proba")
             if log_proba is None:
-                (log_proba,) = log_proba_of([network], self.rows.take(held_out[3]))
+                rows = self.rows.take(held_out[3])
+                log_proba = rows.averaged(candidate.view, network.log_proba)
             log_proba = np.maximum(log_proba, LEAST_LOG_PROBA)
             if candidate.has_densities:
                 log_density = fitted_record(model).network.log_density(as_rows(held_out[0]))()
@@ -485,7 +479,8 @@ class PoolFit:
         held_out[at] = np.maximum(leave_one_out(model), LEAST_LOG_PROBA)
         rest = np.setdiff1d(data[3], at)
         if len(rest):
-            (held_out[rest],) = log_proba_of([network], self.rows.take(rest))
+            rows = self.rows.take(rest)
+            held_out[rest] = rows.averaged(candidate.view, network.log_proba)
         return [network], np.where(self.held[:, None], held_out, np.nan)
 
     def _model(self, candidate: Candidate, train: Data, validation: Data | None = None) -> Any:
@@ -506,16 +501,16 @@ class PoolFit:
 
     # -- the result --------------------------------------------------------------------------------
 
-    def densities(self) -> tuple[dict[str, float], np.ndarray | None]:
+    def densities(self) -> tuple[dict[str, float], Any]:
         """The weights of mixtures in the densities of the pool, and its held-out log p(x|C_k), (n,
-        K); NaN for rows in no fold, None where there are no mixtures.
+        K); NaN for rows in no fold, and where there are no mixtures.
 
         Mixtures over encoded rows are weighted by stacking on held-out rows (Smyth & Wolpert 1999).
         Where all of them have weight zero in the pool, the most likely one is kept for its density
         alone.
         """
         if not self.held_out_density:
-            return {}, None
+            return {}, np.nan
         rows = self.weight_rows
         row_weight = self.weight[rows]
         own = {name: d[rows, self.codes[rows]] for name, d in self.held_out_density.items()}
@@ -538,7 +533,7 @@ class PoolFit:
         """The time in which a member predicts 1,000 rows, by that of the first ones."""
         begun = perf_counter()
         rows = self.rows.take(np.arange(min(TIMED_ROWS, len(self.x))))
-        log_proba_of(self.networks[name], rows)
+        log_mean_proba(self.networks[name], rows)
         return (perf_counter() - begun) * 1000 / len(rows.x)
 
     def warn_if_unfinished(self, n_rows: int) -> None:

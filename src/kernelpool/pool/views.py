@@ -28,6 +28,9 @@ EXPONENTS = (-3.0, 5.0)
 BISECTIONS = 32
 """How often that range is halved."""
 
+ROWS_AT_ONCE = 8_192
+"""Rows that are predicted at a time."""
+
 UNIMPUTED = ("codes", "table")
 """The views in which rows keep their missing cells."""
 
@@ -90,8 +93,7 @@ def warped_view(x: np.ndarray, weight: np.ndarray, levels: tuple[int, ...]) -> V
 
 def _location_and_scale(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     center, variance = mean_and_variance(x, weight)
-    constant = variance <= (8 * np.finfo(x.dtype).eps * np.abs(center)) ** 2
-    return center, np.where(constant, 1.0, np.sqrt(variance))
+    return center, np.sqrt(np.where(variance > 0, variance, 1.0))
 
 
 def yeo_johnson(u: np.ndarray, exponent: np.ndarray) -> np.ndarray:
@@ -179,6 +181,10 @@ class ViewedRows:
         """Log-probabilities `answer` of the rows in a view, (n, ...); where it imputes, their mean
         over imputations.
         """
+        n = len(self.x)
+        if n > ROWS_AT_ONCE:
+            blocks = np.split(np.arange(n), range(ROWS_AT_ONCE, n, ROWS_AT_ONCE))
+            return np.concatenate([self.take(at).averaged(view, answer) for at in blocks])
         if view in UNIMPUTED:
             return answer(self.in_view(view, self.x))
         return averaged(
