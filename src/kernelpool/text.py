@@ -4,6 +4,7 @@ has them.
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from difflib import get_close_matches
 from typing import Any
 
@@ -110,6 +111,15 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 
 
 # -- for machines ----------------------------------------------------------------------------------
+
+
+class JsonRecord:
+    """A dataclass that can be written as JSON."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines: plain numbers and text."""
+        record: dict[str, Any] = plain(asdict(self))  # type: ignore[call-overload]
+        return record
 
 
 def plain(value: Any) -> Any:

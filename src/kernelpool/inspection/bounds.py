@@ -231,29 +231,26 @@ def certify(
     >>> print(bounds.certify(network, X_test, y_test))
     40 kernels; with 95 % confidence at most 12.4 % of new rows are misclassified.
     """
-    wrong, labels = misclassified(classifier, X_test, y_test)
+    wrong, guessing = misclassified(classifier, X_test, y_test)
     n_errors = int(wrong.sum())
     n_rows = len(wrong)
     error = binomial_upper(n_errors, n_rows, alpha, n_tried=n_tried)
     table = describe(innermost(classifier)).kernels
     n_kernels = None if table is None else len(table)
-    return Certificate(
-        n_kernels, n_rows, n_errors, error, alpha, n_tried, error_of_guessing(labels)
-    )
+    return Certificate(n_kernels, n_rows, n_errors, error, alpha, n_tried, guessing)
 
 
-def misclassified(classifier: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+def misclassified(classifier: Any, X: Any, y: Any) -> tuple[np.ndarray, float]:
+    """Whether each row is misclassified, and the error of always naming the most frequent class."""
     labels = column_or_1d(y)
     check_consistent_length(X, labels)
     if not len(labels):
         raise KernelpoolError(
             "The test set has no rows: nothing can be certified. Hold some rows out of fit."
         )
-    return np.asarray(np.asarray(classifier.predict(X)) != labels), labels
-
-
-def error_of_guessing(labels: np.ndarray) -> float:
-    return float(1 - np.unique(labels, return_counts=True)[1].max() / len(labels))
+    most = np.unique(labels, return_counts=True)[1].max()
+    wrong = np.asarray(np.asarray(classifier.predict(X)) != labels)
+    return wrong, float(1 - most / len(labels))
 
 
 # -- checks ----------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ probabilities are right; they do not count what the classifier itself does not k
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 from zlib import crc32
 
@@ -50,7 +50,8 @@ from ..arrays import to_numpy
 from ..data.labels import class_prior_for
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
-from ..text import percent, plural, shown
+from ..text import JsonRecord, percent, plural, shown
+from .bounds import check_shares
 from .pipeline import feature_names, innermost, inside_of
 
 N_QUANTILE_BINS = 10
@@ -70,7 +71,7 @@ N_GROUPS = 256
 
 
 @dataclass(frozen=True)
-class DriftReport:
+class DriftReport(JsonRecord):
     """Whether new rows are like the reference; prints as a table.
 
     Attributes
@@ -97,10 +98,6 @@ class DriftReport:
         """
         return [part["name"] for part in self.parts if part["adjusted"] < level]
 
-    def to_dict(self) -> dict[str, Any]:
-        """For machines."""
-        return asdict(self)
-
     def __str__(self) -> str:
         rows = f"{plural(self.n_rows, 'row')} against {self.n_reference:,} of the reference"
         n_moved = len(self.moved())
@@ -115,7 +112,7 @@ class DriftReport:
 
 
 @dataclass(frozen=True)
-class DriftReference:
+class DriftReference(JsonRecord):
     """What rows were like when a classifier was trained: counts in bins, and no rows.
 
     Attributes
@@ -202,10 +199,6 @@ class DriftReference:
         n_reference = max(sum(feature["counts"]) for feature in self.features)
         n_rows = int(counts[: len(self.features[0]["counts"])].sum())
         return DriftReport(n_rows, n_reference, parts[0]["adjusted"], tuple(parts))
-
-    def to_dict(self) -> dict[str, Any]:
-        """In plain numbers and text, for model files."""
-        return asdict(self)
 
     @classmethod
     def from_dict(cls, written: Any) -> Self:
@@ -391,21 +384,22 @@ class PriorEstimate:
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
-        names = ("label", "share", "low", "high", "trained")
         columns = (self.classes, self.class_prior, self.low, self.high, self.trained)
+        names = ("label", "share", "low", "high", "trained")
         rows = zip(*(column.tolist() for column in columns), strict=True)
-        classes = [dict(zip(names, values, strict=True)) for values in rows]
         keys = ("n_rows", "p_value", "confidence", "moved")
-        about = {key: getattr(self, key) for key in keys}
-        return {**about, "classes": classes}
+        return {
+            **{key: getattr(self, key) for key in keys},
+            "classes": [dict(zip(names, row, strict=True)) for row in rows],
+        }
 
     def __str__(self) -> str:
         confidence = f"{100 * self.confidence:.6g} % intervals"
         lines = [f"Class frequencies of {plural(self.n_rows, 'row')} ({confidence}; in training):"]
-        columns = zip(self.class_prior, self.low, self.high, self.trained, strict=True)
-        for label, shares in zip(self.classes.tolist(), columns, strict=True):
-            share, low, high, trained = map(percent, shares)
-            lines.append(f"  {shown(label)}: {share} ({low} to {high}; {trained})")
+        for row in self.to_dict()["classes"]:
+            label, share, low, high, trained = row.values()
+            interval = f"{percent(low)} to {percent(high)}"
+            lines.append(f"  {shown(label)}: {percent(share)} ({interval}; {percent(trained)})")
         return "\n".join([*lines, self.conclusion])
 
     @property
@@ -459,8 +453,7 @@ def estimate_class_prior(
     >>> bool(found.low[1] < (rare[1][keep] == 1).mean() < found.high[1])
     True
     """
-    if not 0 < confidence < 1:
-        raise KernelpoolError(f"confidence must lie between 0 and 1; got {confidence}.")
+    check_shares(confidence=confidence)
     check_is_fitted(model)
     probability = np.asarray(to_numpy(model.predict_proba(X)), np.float64)
     if not len(probability):

@@ -24,7 +24,7 @@ standard error of each part.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from html import escape
 from math import comb
 from typing import Any
@@ -38,7 +38,7 @@ from ..data.door import encoded_rows
 from ..data.labels import class_codes, label_column
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
-from ..text import decimals_of, percent, plural, shown, signed, text_of
+from ..text import JsonRecord, decimals_of, percent, plural, shown, signed, text_of
 from .description import describe
 from .pipeline import FittedPipeline, cells_of, feature_names, innermost, never_seen
 
@@ -404,7 +404,7 @@ def shapley_parts(
 
 
 @dataclass(frozen=True)
-class FeatureImportance:
+class FeatureImportance(JsonRecord):
     """What missing features cost; prints as a table.
 
     Attributes
@@ -426,11 +426,6 @@ class FeatureImportance:
     error: np.ndarray
     log_loss: float
     n_rows: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """For machines."""
-        arrays = {"importance": self.importance.tolist(), "error": self.error.tolist()}
-        return asdict(self) | arrays
 
     def __str__(self) -> str:
         rows = f"{self.log_loss:.4f} a row over {plural(self.n_rows, 'row')}"

@@ -19,7 +19,7 @@ Departures: ambiguity is summed from the small probabilities and not taken as 1 
 to zero for confident rows.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple, Self
 
@@ -31,7 +31,7 @@ from ..arrays import to_numpy
 from ..data.labels import class_codes, label_column
 from ..errors import KernelpoolError
 from ..sums import Sums, record
-from ..text import percent, plural, signed
+from ..text import JsonRecord, percent, plural, signed
 from .bounds import binomial_interval, paired_difference
 
 N_BINS = 10
@@ -60,7 +60,7 @@ DECISIONS = tuple(decision.name.lower() for decision in Decision)
 
 
 @dataclass(frozen=True)
-class Rate:
+class Rate(JsonRecord):
     """A share of rows that were misclassified, with Clopper & Pearson's interval."""
 
     n_rows: int
@@ -77,10 +77,6 @@ class Rate:
         return cls(
             int(n_rows), int(n_errors), float(n_errors / n_rows), float(low), float(high), 1 - alpha
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """For machines."""
-        return asdict(self)
 
     def __str__(self) -> str:
         interval = (
@@ -333,8 +329,7 @@ def coverage_curve(
     """Every threshold that makes a difference; novel rows are never accepted, and count among
     all.
     """
-    kept = ~novel & (weight > 0)
-    level, accepted, errors = accepted_up_to(ambiguity[kept], wrong[kept], weight[kept])
+    level, accepted, errors = accepted_up_to(ambiguity, wrong, weight * ~novel)
     return CoverageCurve(accepted / weight.sum(), errors / accepted, level)
 
 
@@ -342,7 +337,7 @@ def coverage_curve(
 
 
 @dataclass(frozen=True)
-class ModelComparison:
+class ModelComparison(JsonRecord):
     """Two classifiers, the first and the second, on the same rows; prints as sentences.
 
     Attributes
@@ -408,10 +403,6 @@ class ModelComparison:
             log_loss_error=float(gap.std(ddof=1) / n**0.5) if n > 1 else float("inf"),
             n_different=int((predicted[0] != predicted[1]).sum()),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """For machines."""
-        return asdict(self)
 
     def __str__(self) -> str:
         low, high = (signed(100 * end) for end in self.interval)

@@ -38,7 +38,6 @@ from ..inspection.bounds import (
     Certificate,
     check_errors,
     check_shares,
-    error_of_guessing,
     misclassified,
 )
 
@@ -379,7 +378,7 @@ def certify_by_compression(classifier: Any, X: Any, y: Any, alpha: float = 0.05)
             "missing cells, with class_prior=None, standardize=False and n_kernels a number, or use "
             "certify with rows held out."
         )
-    wrong, labels = misclassified(classifier, X, y)
+    wrong, guessing = misclassified(classifier, X, y)
     if len(wrong) != network.n_rows_:
         raise KernelpoolError(
             f"X must be the {network.n_rows_} rows that the network was fitted on; got "
@@ -396,9 +395,7 @@ def certify_by_compression(classifier: Any, X: Any, y: Any, alpha: float = 0.05)
         alpha=alpha,
         n_choices=network.n_choices_,
     )
-    return Certificate(
-        n_kept, int(others.sum()), n_errors, error, alpha, 1, error_of_guessing(labels)
-    )
+    return Certificate(n_kept, int(others.sum()), n_errors, error, alpha, 1, guessing)
 
 
 # -- checks ----------------------------------------------------------------------------------------
