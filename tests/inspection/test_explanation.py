@@ -35,10 +35,6 @@ def mixture(request, rows):
     return SharedKernelClassifier.prbf(4, **settings, random_state=0).fit(*rows)
 
 
-def total(why):
-    return why.prior + sum(part.part for part in why.features)
-
-
 def log_odds(model, x, columns, a, b):
     """log P(a|x_S) / P(b|x_S) by the mixture of these columns alone."""
     if not len(columns):
@@ -85,17 +81,22 @@ def test_sampled_shapley_values_are_within_their_error_of_the_exact_ones():
 
 
 @pytest.mark.filterwarnings("ignore:divide by zero")
-def test_pipelines_and_other_classifiers_that_take_missing_cells_are_explained(rows):
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(4, random_state=0)),
+        HistGradientBoostingClassifier(max_iter=5, random_state=0),
+        DecisionTreeClassifier(random_state=0),  # sure of each row
+    ],
+    ids=["pipeline", "boosting", "tree"],
+)
+def test_classifiers_that_take_missing_cells_are_explained(rows, model):
     x, y = rows
-    pipeline = make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(4, random_state=0))
-    trees = HistGradientBoostingClassifier(max_iter=5, random_state=0)
-    sure = DecisionTreeClassifier(random_state=0)  # of each row
-    for model in (pipeline, trees, sure):
-        for row, why in zip(x[:9], explain(model.fit(x, y), x[:9]), strict=True):
-            assert {part.value for part in why.features} == set(row)  # in the units of the input
-            assert total(why) == pytest.approx(why.log_odds)
-            parts = [-abs(part.part) for part in why.features]
-            assert parts == sorted(parts)
+    for row, why in zip(x[:9], explain(model.fit(x, y), x[:9]), strict=True):
+        assert {part.value for part in why.features} == set(row)  # in the units of the input
+        parts = [part.part for part in why.features]
+        assert why.prior + sum(parts) == pytest.approx(why.log_odds)
+        assert parts == sorted(parts, key=abs, reverse=True)
 
 
 def test_cells_are_shown_as_they_are_and_many_features_as_a_sum():

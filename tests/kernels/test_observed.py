@@ -3,6 +3,7 @@ at a time.
 """
 
 import array_api_strict as strict
+import naive
 import numpy as np
 import pytest
 from made_up_families import Unit, some_kernels
@@ -17,11 +18,6 @@ from kernelpool.rows import as_rows
 EPS = 2.2e-16
 M = 3
 D = 3
-
-
-@pytest.fixture(params=list(FAMILIES))
-def family(request):
-    return FAMILIES[request.param]
 
 
 def some_rows(n=60, d=D, seed=3):
@@ -39,19 +35,6 @@ def blocks_of(x):
     return found
 
 
-def sorted_rows(block):
-    return np.where(block.missing.observed > 0, block.x, np.nan)
-
-
-def matrix_of(kernel, kernels, j):
-    covariance = np.asarray(kernel.of_kernel(kernels.covariance, j))
-    return (
-        covariance
-        if covariance.ndim == 2
-        else np.diag(np.broadcast_to(covariance, (kernels.mean.shape[1],)))
-    )
-
-
 @pytest.mark.parametrize(
     ("guard", "at_once", "kept"),
     [(None, 1 << 18, 1 << 24), (-1.0, 1 << 17, 1 << 23), (None, 1, 0)],
@@ -63,23 +46,24 @@ def test_densities_and_moments_are_those_of_the_textbook(family, guard, at_once,
     """
     monkeypatch.setattr("kernelpool.kernels.full.SWEPT_AT_ONCE", at_once)
     monkeypatch.setattr("kernelpool.kernels.full.KEPT_NUMBERS", kept)
-    kernel = family(np.full(D, 1e-9))
+    kernel = FAMILIES[family](np.full(D, 1e-9))
     kernel.guard = guard
     kernels = some_kernels(kernel, M, D)
     natural_params = kernel.natural_params(kernels, EPS)
     assert bool(natural_params.guarded) == (guard is not None)
     (block,) = blocks_of(some_rows())
-    x = sorted_rows(block)
+    x = np.where(block.missing.observed > 0, block.x, np.nan)
     rng = np.random.default_rng(1)
     share = rng.normal(size=(M, len(x)))  # signed, as gradients have them
     observed = kernel.observe(natural_params, block)
     found = observed.moments(share.sum(axis=1)[:, None], share)
     origin = natural_params.moment_origin
+    full = naive.matrices(kernels.covariance, family, M, D)
     first = np.zeros((M, D))
     second = np.zeros((M, D, D))
     for j in range(M):
         mean = kernels.mean[j]
-        covariance = matrix_of(kernel, kernels, j)
+        covariance = full[j]
         for i, row in enumerate(x):
             o = np.flatnonzero(~np.isnan(row))
             h = np.flatnonzero(np.isnan(row))
@@ -90,11 +74,11 @@ def test_densities_and_moments_are_those_of_the_textbook(family, guard, at_once,
             )
             assert_allclose(observed.log_density[j, i], expected, rtol=1e-9, atol=1e-9)
             slope = covariance[np.ix_(h, o)] @ np.linalg.inv(covariance[np.ix_(o, o)])
-            full = row.copy()
+            imputed = row.copy()
             spread = np.zeros((D, D))
-            full[h] = mean[h] + slope @ (row[o] - mean[o])
+            imputed[h] = mean[h] + slope @ (row[o] - mean[o])
             spread[np.ix_(h, h)] = covariance[np.ix_(h, h)] - slope @ covariance[np.ix_(o, h)]
-            away = full - origin[j]
+            away = imputed - origin[j]
             first[j] += share[j, i] * away
             second[j] += share[j, i] * (np.outer(away, away) + spread)
     assert_allclose(found.first, first, rtol=1e-9, atol=1e-9)
@@ -111,7 +95,7 @@ def test_densities_and_moments_are_those_of_the_textbook(family, guard, at_once,
     ids=["float32", "another library"],
 )
 def test_float32_rows_and_other_array_libraries_agree(family, like, rtol):
-    kernel = family(np.full(D, 1e-9))
+    kernel = FAMILIES[family](np.full(D, 1e-9))
     kernels = some_kernels(kernel, M, D)
     results = []
     for array, eps in ((np.zeros(0), EPS), (like, 1.2e-7 if rtol == 1e-3 else EPS)):

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from parzen.test_network import votes_written_out
 from scipy.optimize import minimize_scalar
 from scipy.spatial.distance import cdist
+from scipy.special import log_softmax, softmax
 from sklearn.metrics import log_loss
 
 from kernelpool import ParzenClassifier
@@ -22,29 +23,25 @@ def rows():
 # -- the width -------------------------------------------------------------------------------------
 
 
-def naive_log_votes(X, y, weight, radius, X_new=None):
-    """log votes of each class for each row, left out with its copies; one pair after the other."""
-    classes = np.unique(y)
-    votes = np.zeros((len(X if X_new is None else X_new), len(classes)))
-    for i, row in enumerate(X if X_new is None else X_new):
-        for j, other in enumerate(X):
-            if X_new is not None or (row != other).any():
-                height = np.exp(-((row - other) ** 2).sum() / (2 * radius**2))
-                votes[i, np.searchsorted(classes, y[j])] += weight[j] * height
+def log_votes_written_out(X, y, weight, radius, X_new=None):
+    """log votes of each class for each row; rows of training are left out with their copies."""
+    distance = cdist(X if X_new is None else X_new, X)
+    heights = np.exp(-(distance**2) / (2 * radius**2)) * weight
+    if X_new is None:
+        heights[distance == 0] = 0
     with np.errstate(divide="ignore"):
-        log_votes = np.log(votes)
+        log_votes = np.log(np.stack([heights[:, y == k].sum(axis=1) for k in np.unique(y)], axis=1))
     longest_odds = np.log(1e12)
     return np.maximum(log_votes, log_votes.max(axis=1, keepdims=True) - longest_odds)
 
 
 def loss_at(log_votes, codes, temperature, weight):
-    scores = log_votes / temperature
-    scores = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
-    return -(weight @ scores[np.arange(len(codes)), codes]) / weight.sum()
+    log_proba = log_softmax(log_votes / temperature, axis=1)
+    return -(weight @ log_proba[np.arange(len(codes)), codes]) / weight.sum()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_loss_and_the_temperature_are_those_of_a_double_loop(rows, weighted):
+def test_the_loss_and_the_temperature_are_those_of_sums_written_out(rows, weighted):
     X, y = rows
     weight = np.random.default_rng(0).integers(1, 4, len(y)) if weighted else np.ones(len(y))
     weight = weight.astype(float)
@@ -54,7 +51,7 @@ def test_the_loss_and_the_temperature_are_those_of_a_double_loop(rows, weighted)
         weight = np.append(weight, weight[:9])
     network = ParzenClassifier(standardize=False, random_state=0).fit(X, y, sample_weight=weight)
     codes = np.searchsorted(network.classes_, y)
-    votes = naive_log_votes(X, y, weight, network.radius_)
+    votes = log_votes_written_out(X, y, weight, network.radius_)
     best = minimize_scalar(
         lambda log_t: loss_at(votes, codes, np.exp(log_t), weight),
         bounds=(-np.log(2), np.log(64)),
@@ -63,8 +60,8 @@ def test_the_loss_and_the_temperature_are_those_of_a_double_loop(rows, weighted)
     assert network.temperature_ == pytest.approx(np.exp(best.x), rel=0.02)
     assert network.radius_losses_.min() == pytest.approx(best.fun, rel=1e-4)
     for radius, found in list(zip(network.radii_, network.radius_losses_, strict=True))[::3]:
-        votes = naive_log_votes(X, y, weight, radius)
-        if np.isfinite(votes).all():  # otherwise the double loop itself rounds to zero
+        votes = log_votes_written_out(X, y, weight, radius)
+        if np.isfinite(votes).all():  # otherwise the sums themselves round to zero
             temperatures = np.exp(np.linspace(-np.log(2), np.log(64), 300))
             least = min(loss_at(votes, codes, t, weight) for t in temperatures)
             assert found == pytest.approx(least, rel=3e-3)
@@ -75,8 +72,8 @@ def test_the_temperature_is_used_in_probabilities_and_not_in_densities(rows):
     X, y = rows
     network = ParzenClassifier(standardize=False, random_state=0).fit(X, y)
     X_new = X[:20] + 0.1
-    scores = naive_log_votes(X, y, np.ones(len(y)), network.radius_, X_new) / network.temperature_
-    expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    votes = log_votes_written_out(X, y, np.ones(len(y)), network.radius_, X_new)
+    expected = softmax(votes / network.temperature_, axis=1)
     assert_allclose(network.predict_proba(X_new), expected, atol=1e-9)
     plain = ParzenClassifier(radius=network.radius_, standardize=False).fit(X, y)
     assert plain.temperature_ == 1

@@ -115,22 +115,20 @@ def test_blocks_and_views_of_rows_are_predicted_alike(monkeypatch):
     X = rng.normal(size=(240, 4))
     codes = np.arange(240) % 3
     x = np.where(rng.random(X.shape) < 0.1, np.nan, X)
-    columns = Columns.numbers(4)
-    mixture = imputation_mixture(surveyed(as_rows(x, codes), np.arange(3)))
-    draws = imputations(mixture, x[np.isnan(x).any(axis=1)])
-    lines = [LogisticRegression(C=c).fit(X, codes) for c in (0.1, 1.0)]
-    networks = [
-        PoolNetwork(lines[0], "a", "complete table"),
-        PoolNetwork(lines[1], "b", "table"),
-        PoolNetwork(lines[1], "b", "complete table"),
-    ]
-    rows = ViewedRows(x, X, columns, {}, draws)
-    log_proba = [log_mean_proba([network], rows) for network in networks]
-    expected = lines[1].predict_log_proba(X)
-    assert_allclose(log_proba[1], np.maximum(expected, LEAST_LOG_PROBA), atol=1e-9)
     known = ~np.isnan(x).any(axis=1)
+    draws = imputations(imputation_mixture(surveyed(as_rows(x, codes), np.arange(3))), x[~known])
+    line, other = (LogisticRegression(C=c).fit(X, codes) for c in (0.1, 1.0))
+    networks = [
+        PoolNetwork(line, "a", "complete table"),
+        PoolNetwork(other, "b", "table"),
+        PoolNetwork(other, "b", "complete table"),
+    ]
+    rows = ViewedRows(x, X, Columns.numbers(4), {}, draws)
+    log_proba = [log_mean_proba([network], rows) for network in networks]
+    expected = other.predict_log_proba(X)
+    assert_allclose(log_proba[1], np.maximum(expected, LEAST_LOG_PROBA), atol=1e-9)
     assert_allclose(log_proba[2][known], expected[known], atol=1e-9)
-    mean = np.mean([lines[0].predict_proba(z) for z in draws], axis=0)
+    mean = np.mean([line.predict_proba(z) for z in draws], axis=0)
     assert_allclose(np.exp(log_proba[0][~known]), mean, atol=1e-9)
     monkeypatch.setattr("kernelpool.pool.views.ROWS_AT_ONCE", 50)
     for network, expected in zip(networks, log_proba, strict=True):

@@ -3,7 +3,6 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from kernelpool.rows import ArrayRows, DaskRows, Frame, as_rows, in_memory
-from kernelpool.rows.in_memory import over_threads
 
 
 def counted(block):
@@ -71,21 +70,6 @@ def test_an_empty_cluster_says_so():
     da = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match="no rows: every chunk is empty"):
         as_rows(da.ones((0, 2))).total(counted)
-
-
-@pytest.mark.parametrize("n_threads", [1, 3, 8])
-def test_every_task_is_done_once_and_faults_come_back(n_threads):
-    done = []
-    over_threads(done.append, 20, n_threads)
-    assert sorted(done) == list(range(20))
-    for wrong in (0, 19):
-        with pytest.raises(IndexError, match="mine"):
-            over_threads(lambda task, wrong=wrong: fault(task, wrong), 20, n_threads)
-
-
-def fault(task, wrong):
-    if task == wrong:
-        raise IndexError("mine")
 
 
 def test_a_sweep_within_a_sweep_does_not_wait_for_ever():
