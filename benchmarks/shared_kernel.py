@@ -234,7 +234,7 @@ def gradients():
         x = clusters(n, d, n_kernels, separation=2.0)
         for family in FAMILIES:
             ours = Ours(x, n_kernels, family)
-            rows = ArrayRows(x, np.arange(n) % 3).framed(ours.rows.frame, ours.rows.width)
+            rows = ArrayRows(x, np.arange(n) % 3).framed(ours.rows.frame, ours.rows.layout.width)
             network = SharedKernel(ours.network.kernel, np.ones((n_kernels, 3)))
             params = Params(
                 ours.start.kernels, np.full((n_kernels, 3), 1 / n_kernels), np.full(3, 1 / 3)

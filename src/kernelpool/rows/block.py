@@ -76,6 +76,18 @@ class Frame:
         return float(xp.sum(xp.log(self.unit)))
 
 
+@record
+class Layout:
+    """How rows are shifted, scaled and cut into blocks."""
+
+    frame: Frame | None = None
+    width: int = 64
+    """Numbers of scratch a row: blocks are as long as suits them."""
+    n_jobs: int | None = None
+    keep: bool = True
+    """Whether blocks are cached between sweeps."""
+
+
 T = TypeVar("T")
 
 

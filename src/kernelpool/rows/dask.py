@@ -19,7 +19,7 @@ import numpy as np
 
 from ..arrays import Array, is_lazy
 from ..errors import KernelpoolError, UnequalChunksError
-from .block import Frame
+from .block import Frame, Layout
 from .in_memory import ArrayRows, RowsWithMissing, rows_in_memory
 
 T = TypeVar("T")
@@ -36,16 +36,14 @@ class DaskRows:
         x: Array,
         y: Array | None = None,
         weight: Array | None = None,
-        *,
-        frame: Frame | None = None,
-        width: int = 64,
+        **layout: Any,
     ) -> None:
         self.x = x.rechunk({1: -1}) if x.numblocks[1] > 1 else x
         self.y, self.weight = (None if a is None else _aligned(a, self.x) for a in (y, weight))
-        self.frame = frame
-        self.width = width
+        self.layout = Layout(**layout)
         self.n_features = x.shape[1]
-        self.backend, self.eps = np.zeros(0), float(np.finfo(x.dtype).eps)
+        self.backend = np.zeros(0)
+        self.eps = float(np.finfo(x.dtype).eps)
 
     def framed(self, frame: Frame, width: int) -> "DaskRows":
         return DaskRows(self.x, self.y, self.weight, frame=frame, width=width)
@@ -64,7 +62,7 @@ class DaskRows:
         except ValueError:  # there is none
             return self
         held = dask.persist(self.x, self.y, self.weight)
-        return DaskRows(*held, frame=self.frame, width=self.width)
+        return DaskRows(*held, **vars(self.layout))
 
     def by_class(self) -> "DaskRows":
         return self  # rows stay in the chunks they live in
@@ -73,7 +71,7 @@ class DaskRows:
         import dask
 
         # a task, and no scattered data, which would be lost with its worker
-        task = statistic, (self.frame, self.width), params
+        task = statistic, self.layout, params
         sent = dask.delayed(task, pure=False, traverse=False)
         parts = [_delayed(_total_of_chunk, sent, *chunk) for chunk in self._chunks()]
         while len(parts) > 1:  # no worker receives every part
@@ -88,7 +86,7 @@ class DaskRows:
         import dask
         import dask.array as da
 
-        task = function, (self.frame, self.width), params
+        task = function, self.layout, params
         sent = dask.delayed(task, pure=False, traverse=False)
         like = _each_of_chunk(task, np.zeros((1, self.n_features), self.x.dtype))
         parts = [
@@ -125,23 +123,23 @@ def _aligned(column: Array, x: Array) -> Array:
 
 
 def _total_of_chunk(sent: tuple[Any, ...], x: Array, y: Array, weight: Array) -> Any:
-    statistic, seen, params = sent
+    statistic, layout, params = sent
     if x.shape[0] == 0:
         return None
-    return _chunk_rows(x, y, weight, *seen).total(statistic, *params)
+    return _chunk_rows(x, y, weight, layout).total(statistic, *params)
 
 
 def _each_of_chunk(sent: tuple[Any, ...], x: Array) -> Array:
-    function, seen, params = sent
-    return _chunk_rows(x, None, None, *seen).each(function, *params)
+    function, layout, params = sent
+    return _chunk_rows(x, None, None, layout).each(function, *params)
 
 
 def _chunk_rows(
-    x: Array, y: Array | None, weight: Array | None, frame: Frame | None, width: int
+    x: Array, y: Array | None, weight: Array | None, layout: Layout
 ) -> ArrayRows | RowsWithMissing:
     # Dask runs a chunk on each of its threads already; nothing outlives the task
     kind = rows_in_memory if x.shape[0] else ArrayRows
-    return kind(x, y, weight, frame=None if frame is None else frame.like(x), width=width, n_jobs=1)
+    return kind(x, y, weight, **vars(layout) | {"n_jobs": 1})
 
 
 def _delayed(function: Callable[..., Any], *args: Any) -> Any:

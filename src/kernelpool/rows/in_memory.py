@@ -30,7 +30,7 @@ from ..arrays import (
     to_host,
     to_numpy,
 )
-from .block import Block, Frame, MissingCells
+from .block import Block, Frame, Layout, MissingCells
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ MOST_TASKS = 32
 class ArrayRows:
     """Rows of an array of any array-API library, a block at a time, over threads in NumPy.
 
-    With ``keep=False`` nothing is cached between sweeps.
+    `layout` are the fields of a `Layout`.
     """
 
     def __init__(
@@ -70,27 +70,22 @@ class ArrayRows:
         x: Array,
         y: Array | None = None,
         weight: Array | None = None,
-        *,
-        frame: Frame | None = None,
-        width: int = 64,
-        n_jobs: int | None = None,
-        keep: bool = True,
+        **layout: Any,
     ) -> None:
         self.x = x
         self.y = y
         self.weight = weight
-        self.frame = frame
-        self.width = width
+        self.layout = Layout(**layout)
+        frame = self.layout.frame
+        self.frame = None if frame is None else frame.like(x)
         self.n_rows, self.n_features = x.shape
-        self.n_jobs = n_jobs
-        self.keep = keep
         xp = namespace(x)
         # a host computes small parameters before an accelerator has launched its first kernel
         self.backend = (
             np.zeros(0) if on_accelerator(x) else xp.zeros(0, dtype=xp.float64, device=device(x))
         )
         self.eps = eps_of(x)
-        row_bytes = 8 * max(width, self.n_features)
+        row_bytes = 8 * max(self.layout.width, self.n_features)
         memory = device_memory(x)
         if memory is None:
             most = min(BLOCK_BYTES // row_bytes, BLOCK_ROWS)
@@ -99,7 +94,8 @@ class ArrayRows:
             most = min(DEVICE_BLOCK_BYTES, memory // 8) // row_bytes
             keep_bytes = memory // 4
         # what may be cached for a row beside its features in the frame
-        self._keep_width = keep_bytes / (8 * max(self.n_rows, 1)) - self.n_features if keep else -1
+        room = keep_bytes / (8 * max(self.n_rows, 1)) - self.n_features
+        self._keep_width = room if self.layout.keep else -1
         self._cut(_equal_blocks(self.n_rows, max(most, FEWEST_ROWS), 8 if memory is None else 1))
 
     def _cut(self, block_rows: int) -> None:
@@ -108,46 +104,43 @@ class ArrayRows:
         self._blocks: list[Block | None] = [None] * self.n_blocks
 
     def framed(self, frame: Frame, width: int) -> "ArrayRows":
-        return self._with(type(self), frame.like(self.x), width)
+        return self._with(type(self), frame=frame, width=width)
 
     def by_class(self) -> "ArrayRows":
-        return self if self.y is None else self._with(RowsByClass, self.frame, self.width)
+        return self if self.y is None else self._with(RowsByClass)
 
-    def _with(self, kind: type["ArrayRows"], frame: Frame | None, width: int) -> "ArrayRows":
-        columns = (self.x, self.y, self.weight)
-        settings = {"n_jobs": self.n_jobs}
-        return kind(*columns, frame=frame, width=width, keep=self.keep, **settings)
+    def _with(self, kind: type["ArrayRows"], **changed: Any) -> "ArrayRows":
+        return kind(self.x, self.y, self.weight, **vars(self.layout) | changed)
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
+        return self._within_memory(self._total, statistic, params)  # type: ignore[no-any-return]
+
+    def each(self, function: Callable[..., Array], *params: Any) -> Array:
+        return self._within_memory(self._each, function, params)
+
+    def _within_memory(
+        self, pass_over_rows: Callable[..., Any], function: Any, params: tuple[Any, ...]
+    ) -> Any:
+        """Where an accelerator has too little memory, the same is tried on blocks half as long."""
         moved = [match_array(p, like=self.x) for p in params]
         while True:
             try:
-                total = self._sum(statistic, moved)
-                return to_host(total) if on_accelerator(self.x) else total  # type: ignore[no-any-return]
+                return pass_over_rows(function, moved)
             except Exception as error:
-                self._halve_blocks(error)
+                if type(error).__name__ != "OutOfMemoryError" or self.block_rows <= FEWEST_ROWS:
+                    raise
+            self._cut(max(self.block_rows // 2, FEWEST_ROWS))
 
-    def _sum(self, statistic: Callable[..., T], params: list[Any]) -> T:
+    def _total(self, statistic: Callable[..., T], params: list[Any]) -> T:
         total = OrderedSum[T]()
         size = -(-self.n_blocks // MOST_TASKS)
 
         def add_task(task: int) -> None:
-            first = task * size
-            part = statistic(self._block(first), *params)
-            for i in range(first + 1, min(first + size, self.n_blocks)):
-                part = part + statistic(self._block(i), *params)  # type: ignore[operator]
-            total.add(task, part)
+            blocks = range(task * size, min((task + 1) * size, self.n_blocks))
+            total.add(task, reduce(add, (statistic(self._block(i), *params) for i in blocks)))
 
         self._run(add_task, -(-self.n_blocks // size))
-        return total.value
-
-    def each(self, function: Callable[..., Array], *params: Any) -> Array:
-        moved = [match_array(p, like=self.x) for p in params]
-        while True:
-            try:
-                return self._each(function, moved)
-            except Exception as error:
-                self._halve_blocks(error)
+        return to_host(total.value) if on_accelerator(self.x) else total.value  # type: ignore[no-any-return]
 
     def _each(self, function: Callable[..., Array], params: list[Any]) -> Array:
         first = function(self._block(0), *params)
@@ -171,14 +164,7 @@ class ArrayRows:
             for task in range(n_tasks):
                 work(task)
             return
-        with one_blas_thread():
-            over_threads(work, n_tasks, 1 if n_tasks == 1 else n_threads_for(self.n_jobs))
-
-    def _halve_blocks(self, error: Exception) -> None:
-        """Where an accelerator has too little memory, the same is tried on blocks half as long."""
-        if type(error).__name__ != "OutOfMemoryError" or self.block_rows <= FEWEST_ROWS:
-            raise error
-        self._cut(max(self.block_rows // 2, FEWEST_ROWS))
+        over_threads(work, n_tasks, self.layout.n_jobs)
 
     def _span(self, i: int) -> slice:
         # array-api-strict refuses a stop beyond the end
@@ -206,8 +192,8 @@ class ArrayRows:
 class RowsByClass(ArrayRows):
     """The same rows with those of one class together."""
 
-    def __init__(self, *columns: Any, **settings: Any) -> None:
-        super().__init__(*columns, **settings)
+    def __init__(self, *columns: Any, **layout: Any) -> None:
+        super().__init__(*columns, **layout)
         assert self.y is not None
         self._order = namespace(self.y).argsort(self.y, stable=True)
         codes, counts = np.unique(to_numpy(self.y), return_counts=True)
@@ -217,7 +203,7 @@ class RowsByClass(ArrayRows):
         )
 
     def each(self, function: Callable[..., Array], *params: Any) -> Array:
-        return self._with(ArrayRows, self.frame, self.width).each(function, *params)
+        return self._with(ArrayRows).each(function, *params)
 
     def _make_block(self, span: slice) -> Block:
         block = super()._make_block(span)
@@ -265,16 +251,11 @@ def rows_in_memory(
     x: Array,
     y: Array | None,
     weight: Array | None,
-    *,
-    frame: Frame | None = None,
-    width: int = 64,
-    n_jobs: int | None = None,
-    keep: bool = True,
+    **layout: Any,
 ) -> "ArrayRows | RowsWithMissing":
-    """Rows of an array in which NaN marks missing cells."""
-    settings: dict[str, Any] = {"frame": frame, "width": width, "n_jobs": n_jobs, "keep": keep}
+    """Rows of an array in which NaN marks missing cells; `layout` are the fields of a `Layout`."""
     if not has_missing(x):
-        return ArrayRows(x, y, weight, **settings)
+        return ArrayRows(x, y, weight, **layout)
     missing = np.isnan(to_numpy(x))
     incomplete = missing.any(axis=1)
     complete = np.flatnonzero(~incomplete)
@@ -284,7 +265,7 @@ def rows_in_memory(
     for kind, index in ((ArrayRows, complete), (IncompleteRows, by_pattern)):
         if len(index):
             taken = [None if a is None else _taken(a, index) for a in (x, y, weight)]
-            parts.append(kind(*taken, **settings))
+            parts.append(kind(*taken, **layout))
     return RowsWithMissing(parts, np.concatenate([complete, by_pattern]), (x, y, weight))
 
 
@@ -302,7 +283,7 @@ class IncompleteRows(ArrayRows):
     def _make_block(self, span: slice) -> Block:
         block = super()._make_block(span)
         xp = namespace(block.x)
-        unknown = namespace(block.x).isnan(block.x)
+        unknown = xp.isnan(block.x)
         known = ~to_numpy(unknown)
         new = np.flatnonzero(np.concatenate([[True], (known[1:] != known[:-1]).any(axis=1)]))
         ends = [*new[1:].tolist(), len(known)]
@@ -375,7 +356,9 @@ class OrderedSum(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._lock, self._early, self._n_added = Lock(), dict[int, T](), 0
+        self._lock = Lock()
+        self._early: dict[int, T] = {}
+        self._n_added = 0
         self.value: T
 
     def add(self, i: int, term: T) -> None:
@@ -388,9 +371,9 @@ class OrderedSum(Generic[T]):
                 self._n_added += 1
 
 
-def over_threads(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None:
-    """`work(0)` to `work(n_tasks - 1)`; each thread takes the next task when it is free, and the
-    calling one is among them.
+def over_threads(work: Callable[[int], None], n_tasks: int, n_jobs: int | None) -> None:
+    """`work(0)` to `work(n_tasks - 1)` with one BLAS thread each; each thread takes the next task
+    when it is free, and the calling one is among them.
 
     So a sweep wakes n_threads - 1 threads, not one for each task, and never waits for a thread
     that has not begun.
@@ -405,16 +388,17 @@ def over_threads(work: Callable[[int], None], n_tasks: int, n_threads: int) -> N
                 return
             work(task)
 
-    n_helpers = max(min(n_threads, n_tasks) - 1, 0)
-    helpers = [_threads(n_helpers).submit(take) for _ in range(n_helpers)]
-    try:
-        take()
-    finally:
-        left.clear()
-        begun = [helper for helper in helpers if not helper.cancel()]
-        wait(begun)
-    for helper in begun:
-        helper.result()
+    with one_blas_thread():
+        n_helpers = max(min(n_threads_for(n_jobs), n_tasks) - 1, 0)
+        helpers = [_threads(n_helpers).submit(take) for _ in range(n_helpers)]
+        try:
+            take()
+        finally:
+            left.clear()
+            begun = [helper for helper in helpers if not helper.cancel()]
+            wait(begun)
+        for helper in begun:
+            helper.result()
 
 
 @lru_cache

@@ -16,13 +16,11 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import KernelpoolError
-from .block import Frame
+from .block import Frame, Layout
 from .in_memory import (
     ArrayRows,
     OrderedSum,
     RowsWithMissing,
-    n_threads_for,
-    one_blas_thread,
     over_threads,
     rows_in_memory,
 )
@@ -48,7 +46,9 @@ class Store:
     """
 
     def __init__(self, n_features: int, dtype: Any, *, weighted: bool = False) -> None:
-        self.n_features, self.dtype, self.weighted = n_features, np.dtype(dtype), weighted
+        self.n_features = n_features
+        self.dtype = np.dtype(dtype)
+        self.weighted = weighted
         self.n_columns = n_features + 1 + weighted
         self.sizes: list[int] = []
         """Rows of each chunk."""
@@ -133,33 +133,29 @@ class StoredRows:
         self,
         store: Store,
         *,
-        frame: Frame | None = None,
-        width: int = 64,
-        n_jobs: int | None = None,
         sort: bool = False,
+        **layout: Any,
     ) -> None:
         self.store = store
-        self.frame = frame
-        self.width = width
-        self.n_jobs = n_jobs
         self.sort = sort
+        self.layout = Layout(**layout)
         self.n_features = store.n_features
-        self.backend, self.eps = np.zeros(0), float(np.finfo(store.dtype).eps)
+        self.backend = np.zeros(0)
+        self.eps = float(np.finfo(store.dtype).eps)
 
     def framed(self, frame: Frame, width: int) -> "StoredRows":
-        return StoredRows(self.store, frame=frame, width=width, n_jobs=self.n_jobs, sort=self.sort)
+        layout = vars(self.layout) | {"frame": frame, "width": width}
+        return StoredRows(self.store, sort=self.sort, **layout)
 
     def by_class(self) -> "StoredRows":
-        return StoredRows(
-            self.store, frame=self.frame, width=self.width, n_jobs=self.n_jobs, sort=True
-        )  # chunk by chunk: no row leaves its chunk
+        # chunk by chunk: no row leaves its chunk
+        return StoredRows(self.store, sort=True, **vars(self.layout))
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
         total = OrderedSum[T]()
 
         def add_chunk(i: int) -> None:
-            rows = self._chunk(i)
-            total.add(i, (rows.by_class() if self.sort else rows).total(statistic, *params))
+            total.add(i, self._chunk(i).total(statistic, *params))
 
         self._run(add_chunk)
         return total.value
@@ -174,14 +170,14 @@ class StoredRows:
         return np.concatenate([values[i] for i in range(len(values))])
 
     def _run(self, work: Callable[[int], None]) -> None:
-        with one_blas_thread():
-            over_threads(work, len(self.store.sizes), n_threads_for(self.n_jobs))
+        over_threads(work, len(self.store.sizes), self.layout.n_jobs)
 
     def _chunk(self, i: int) -> ArrayRows | RowsWithMissing:
         x, codes, weight = self.store.chunk(i)
         kind = rows_in_memory if self.store.has_missing else ArrayRows
-        frame = None if self.frame is None else self.frame.like(x)
-        return kind(x, codes, weight, frame=frame, width=self.width, n_jobs=1, keep=False)
+        layout = vars(self.layout) | {"n_jobs": 1, "keep": False}
+        rows = kind(x, codes, weight, **layout)
+        return rows.by_class() if self.sort else rows
 
 
 def recode(codes: np.ndarray, values: np.ndarray) -> None:
