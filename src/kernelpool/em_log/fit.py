@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_X_y
 
 from ..data.door import TrainingData, learned_rows, surveyed
-from ..data.labels import given_weights
+from ..data.labels import given_weights, merge_duplicates
 from ..data.scale import mean_and_variance
 from ..em import Outcome
 from ..errors import KernelpoolError
@@ -68,12 +68,9 @@ def fit_classes(data: TrainingData, settings: EMLogSettings) -> tuple[EMLogNetwo
         output = Logistic(*targets, settings.ridge, bound=settings.readout == "bound")
     n_default = KERNELS_PER_CLASS * n_classes
     network, run = fit_em_log(data, output, settings, n_default)
-    if not logistic:
-        network = replace(network, smallest=1 / (data.weight + n_classes))
-    elif n_classes > 2:  # the first class was the reference
-        weight = np.hstack([np.zeros_like(network.readout[:, :1]), network.readout])
-        network = replace(network, readout=weight - weight.mean(axis=1, keepdims=True))
-    return network, run.outcome
+    smallest = None if logistic else 1 / (data.weight + n_classes)
+    readout = output.of_classes(network.readout)
+    return replace(network, readout=readout, smallest=smallest), run.outcome
 
 
 def fit_numbers(
@@ -91,12 +88,15 @@ def fit_numbers(
     targets = np.asarray(y, np.float64).reshape(len(x), -1)
     if not np.abs(targets).max() < LARGEST_TARGET:
         raise KernelpoolError("y is too large to be squared in float64; rescale it.")
-    weight = given_weights(x, sample_weight)
-    rows: Any = ArrayRows(x, np.zeros(len(x), np.int64), weight)
-    rows, targets = merged(rows, targets)
-    mean, variance = mean_and_variance(targets, rows.weight)
+    # equal rows with equal targets are one: they are left out together
+    table = np.hstack([x, targets])[:, ::-1]
+    codes = np.zeros(len(x), np.int64)
+    (*_, weight), first = merge_duplicates((table, codes, given_weights(x, sample_weight)))
+    rows = ArrayRows(x[first], codes[first], weight)
+    targets = targets[first]
+    mean, variance = mean_and_variance(targets, weight)
     scale = np.where(variance > (1e-14 * np.abs(mean)) ** 2, variance, 1.0) ** 0.5
-    output = LeastSquares((targets - mean) / scale, rows.weight, settings.ridge)
+    output = LeastSquares((targets - mean) / scale, weight, settings.ridge)
     data = surveyed(rows, np.zeros(1, int), columns)
     network, run = fit_em_log(data, output, settings, KERNELS_OF_REGRESSOR)
     noise, covariance = output.uncertainty(run.network.design, run.network.readout)
@@ -254,13 +254,3 @@ def given_mixture(mixture: Any, n_features: int) -> tuple[Kernels, np.ndarray, s
             f"positive numbers."
         )
     return Kernels(means, covariances), mixing / mixing.sum(), family
-
-
-def merged(rows: Any, target: np.ndarray) -> tuple[ArrayRows, np.ndarray]:
-    """Equal rows with equal targets (n, o) as one with their joint weight: they are left out
-    together.
-    """
-    table = np.hstack([rows.x, target])
-    _, first, place = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    weight = np.bincount(place.ravel(), rows.weight)
-    return ArrayRows(rows.x[first], rows.y[first], weight), target[first]

@@ -235,11 +235,7 @@ class EMLog:
         activation.
         """
         params = network.hidden
-        weight = network.readout.weight[:-1]
-        if weight.shape[1] > 1 and self.output.centered:
-            weight = np.hstack([np.zeros_like(weight[:, :1]), weight])
-            weight = weight - weight.mean(axis=1, keepdims=True)
-        size = np.abs(weight).sum(axis=1)
+        size = np.abs(self.output.of_classes(network.readout.weight[:-1])).sum(axis=1)
         if not size.any():
             return params
         log_size = safe_log(size) - network.log_unit

@@ -37,7 +37,6 @@ Equations that are singular are solved by least norm.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import cho_solve
@@ -106,9 +105,6 @@ class Logistic:
     strength: float | str = "loo"
     bound: bool = False
 
-    centered: ClassVar[bool] = True
-    """Whether a first output at zero is left out of the weights."""
-
     @property
     def metric(self) -> np.ndarray:
         """2 (delta_kl - 1/K), (o, o)."""
@@ -157,6 +153,14 @@ class Logistic:
             rest = np.maximum(rest, 1e-6)  # a row that alone decides its own output
         moved = logit + (leverage @ np.linalg.solve(rest, (p - self.target)[:, :, None]))[:, :, 0]
         return self._loss(moved, _softmax(moved)[1]) / float(self.count.sum())
+
+    @staticmethod
+    def of_classes(weight: np.ndarray) -> np.ndarray:
+        """The weights of more than two classes, the first included, about their mean."""
+        if weight.shape[1] == 1:
+            return weight
+        weight = np.hstack([np.zeros_like(weight[:, :1]), weight])
+        return np.asarray(weight - weight.mean(axis=1, keepdims=True))
 
     def _loss(self, logit: np.ndarray, log_rest: np.ndarray) -> float:
         return -float(((self.target * logit).sum(axis=1) + log_rest) @ self.count)
@@ -259,8 +263,6 @@ class LeastSquares:
     count: np.ndarray
     strength: float | str = 0.0
 
-    centered: ClassVar[bool] = False
-
     def solve(self, design: np.ndarray, before: Readout | None = None) -> Readout:
         """The best output layer for `design`; what was there before plays no part."""
         axes = _Axes(design, self.target, self.count)
@@ -269,6 +271,11 @@ class LeastSquares:
         return Readout(np.vstack([weight, axes.target_mean - axes.mean @ weight]), strength)
 
     step = solve
+
+    @staticmethod
+    def of_classes(weight: np.ndarray) -> np.ndarray:
+        """Every class has its weights."""
+        return weight
 
     def score(self, design: np.ndarray, readout: Readout) -> float:
         """Mean squared error of every row when it is left out, in closed form."""
