@@ -266,7 +266,7 @@ def prior_shift(class_prior: np.ndarray, class_share: np.ndarray) -> np.ndarray:
     a class without weight cannot be shifted.
     """
     share = np.where(class_share > 0, class_share, 1.0)
-    return np.asarray(safe_log(class_prior) - np.log(share))
+    return safe_log(class_prior) - np.log(share)
 
 
 class DensityClassifier(ProbabilityClassifier):

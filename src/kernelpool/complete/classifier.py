@@ -91,7 +91,7 @@ class TabularClassifier(ProbabilityClassifier):
 
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
         """log P(C_k|x) of complete numbers (n, D), as `Columns.indicators` makes them, (n, K)."""
-        return np.asarray(self._fitted.network.log_proba(z))
+        return self._fitted.network.log_proba(z)
 
     # -- fitting -----------------------------------------------------------------------------------
 

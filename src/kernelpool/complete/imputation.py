@@ -125,7 +125,7 @@ def _sequence(n: int, d: int) -> np.ndarray:
     """Points in the unit cube, (n, d): Sobol's sequence, scrambled."""
     if d > qmc.Sobol.MAXDIM:
         return np.random.default_rng(0).random((n, d))
-    return np.asarray(qmc.Sobol(d, rng=0).random(n))
+    return qmc.Sobol(d, rng=0).random(n)
 
 
 def imputed(mixture: ClassDensities, x: np.ndarray) -> np.ndarray:

@@ -82,7 +82,7 @@ class TrainingData:
     @property
     def class_share(self) -> np.ndarray:
         """Of each class in the weight of the labeled rows, (K,)."""
-        return np.asarray(self.class_weight / self.class_weight.sum())
+        return self.class_weight / self.class_weight.sum()
 
     @property
     def weight(self) -> float:

@@ -71,7 +71,7 @@ def row_keys(X: Any, weight: np.ndarray | None = None, seed: int = 0) -> np.ndar
     least, low, median, high, most = weighted_quantiles(x, weight, levels)
     spread = np.where(most > least, (most - least) * 2.0**-20, 1.0)
     scale = np.where(high > low, high - low, spread)
-    return np.asarray(content_key(np.where(is_number, near((x - median) / scale), x), seed))
+    return content_key(np.where(is_number, near((x - median) / scale), x), seed)
 
 
 def table_keys(X: Any, seed: int = 0) -> np.ndarray:
@@ -219,7 +219,7 @@ def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingDa
     # a row was drawn the more often the more it weighs: among those drawn of a class all count
     # alike
     total = np.concatenate([[data.unlabeled_weight], data.class_weight])
-    return np.asarray((total / np.maximum(drawn, 1) * (drawn.sum() / total.sum()))[code + 1])
+    return (total / np.maximum(drawn, 1) * (drawn.sum() / total.sum()))[code + 1]
 
 
 def fold_data(data: TrainingData, rows: SampledRows, n_jobs: int | None) -> TrainingData:
@@ -368,7 +368,7 @@ def held_out_loss(log_joint: np.ndarray, code: np.ndarray, weight: np.ndarray) -
 
     def loss_at(beta: float) -> np.ndarray:
         scaled = beta * log_joint
-        return np.asarray(logsumexp(scaled, axis=1) - scaled[np.arange(len(code)), code])
+        return logsumexp(scaled, axis=1) - scaled[np.arange(len(code)), code]
 
     log_beta = minimize_scalar(
         lambda log_beta: weight @ loss_at(np.exp(log_beta)),

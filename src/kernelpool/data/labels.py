@@ -156,7 +156,7 @@ def given_weights(X: Any, sample_weight: Any) -> np.ndarray:
     """`sample_weight`, checked, in NumPy; ones where it is None."""
     weight = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
     rows = np.empty((X.shape[0], 1))
-    return np.asarray(_check_sample_weight(weight, rows, dtype=FLOATS, ensure_non_negative=True))
+    return _check_sample_weight(weight, rows, dtype=FLOATS, ensure_non_negative=True)
 
 
 Labeled = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -219,7 +219,7 @@ def class_prior_for(class_prior: Any, classes: np.ndarray, shares: np.ndarray) -
     rest = np.where(named, 0.0, shares)
     if rest.sum() > 0:
         prior = prior + max(left, 0.0) * rest / rest.sum()
-    return np.asarray(prior / prior.sum())
+    return prior / prior.sum()
 
 
 def given_array(name: str, given: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:

@@ -98,7 +98,7 @@ class Survey(Sums):
     @property
     def weight(self) -> np.ndarray:
         """Weight of the rows in which a feature is known, (d,)."""
-        return np.asarray(self.observed.sum(axis=0))
+        return self.observed.sum(axis=0)
 
 
 def survey(block: Block, about: Any, n_classes: int) -> Survey:

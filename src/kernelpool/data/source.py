@@ -44,7 +44,7 @@ def checked_rows(
         X = columns.encode(X)
     elif isinstance(X, np.ndarray) and X.dtype == object:  # pandas' NA is no number
         X = np.where(np.vectorize(is_missing, otypes=[bool])(X), np.nan, X)
-    checked = check_array(
+    return check_array(
         X,
         dtype=dtype,
         order=None,
@@ -53,7 +53,6 @@ def checked_rows(
         estimator=name,
         input_name="X",
     )
-    return np.asarray(checked)
 
 
 def warn_of_columns(

@@ -336,7 +336,7 @@ class ConformalClassifier(MetaClassifier):
         wanted = self.error if error is None else error
         if not 0 < wanted < 1:
             raise KernelpoolError(f"error must lie between 0 and 1; got {wanted}.")
-        return np.asarray(self.p_values(X) > wanted)
+        return self.p_values(X) > wanted
 
     # -- labels ------------------------------------------------------------------------------------
 
@@ -370,7 +370,7 @@ class ConformalClassifier(MetaClassifier):
             Labels.
         """
         likely = np.argmax(self.predict_proba(X), axis=1)
-        return np.asarray(self.classes_[likely])
+        return self.classes_[likely]
 
     def _to_graph(self, x: Any) -> dict[str, Any]:
         raise KernelpoolError(

@@ -414,7 +414,7 @@ class RejectClassifier(MetaClassifier):
         accepted : ndarray of bool of shape (n_samples,)
             False for rows that are ambiguous or novel.
         """
-        return np.asarray(self.decide(X) == Decision.ACCEPTED)
+        return self.decide(X) == Decision.ACCEPTED
 
     def predict(self, X: Any) -> np.ndarray:
         """Label of each row, or the label of its refusal.

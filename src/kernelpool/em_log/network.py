@@ -60,7 +60,7 @@ class Hidden:
         if self.activation != "normalized":
             return log_density
         log_joint = log_density + safe_log(mixing) / self.temperature
-        return np.asarray(log_joint - logsumexp(log_joint, axis=1, keepdims=True))
+        return log_joint - logsumexp(log_joint, axis=1, keepdims=True)
 
     def _log_density(self, block: Block, natural_params: NaturalParams) -> Any:
         return self.kernel.log_density(natural_params, block.x).T
@@ -131,7 +131,7 @@ class EMLogNetwork:
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """(n, o)."""
-        return np.asarray(self.activations(x) @ self.readout[:-1] + self.readout[-1])
+        return self.activations(x) @ self.readout[:-1] + self.readout[-1]
 
     def log_proba(self, x: np.ndarray) -> np.ndarray:
         """log P(C_k|x) of a classifier, (n, K)."""
@@ -139,9 +139,9 @@ class EMLogNetwork:
         if output.shape[1] == 1:
             output = np.hstack([0 * output if self.smallest is None else 1 - output, output])
         if self.smallest is None:
-            return np.asarray(log_softmax(output, axis=1))
+            return log_softmax(output, axis=1)
         output = np.maximum(output, self.smallest)
-        return np.asarray(np.log(output / output.sum(axis=1, keepdims=True)))
+        return np.log(output / output.sum(axis=1, keepdims=True))
 
 
 @saved

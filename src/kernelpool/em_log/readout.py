@@ -247,7 +247,7 @@ def _softmax(logit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _spread(p: np.ndarray) -> np.ndarray:
     """W of every pair of outputs, p_k (delta_km - p_m), (n, o, o)."""
-    return np.asarray(p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :]))
+    return p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :])
 
 
 def _newton(slope: np.ndarray, curvature: np.ndarray) -> np.ndarray:
@@ -363,7 +363,7 @@ class _Axes:
 
     def freedom(self, inverse: np.ndarray) -> np.ndarray:
         """n less the trace of the hat matrix, (L,)."""
-        return np.asarray(self.total - 1 - self.value @ inverse)
+        return self.total - 1 - self.value @ inverse
 
 
 # -- symmetric equations that may be singular ----------------------------------------------------
@@ -377,7 +377,7 @@ def solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if factor is None:
         return pseudo_inverse(a) @ b
     solution = cho_solve((factor, True), b / unit[:, None], check_finite=False)
-    return np.asarray(solution / unit[:, None])
+    return solution / unit[:, None]
 
 
 def pseudo_inverse(a: np.ndarray) -> np.ndarray:
@@ -385,9 +385,9 @@ def pseudo_inverse(a: np.ndarray) -> np.ndarray:
     unit, scaled, factor = _factored(a)
     if factor is not None:  # several times quicker
         root = inverse_of_lower(factor, overwrite=True)
-        return np.asarray(root.T @ root / np.outer(unit, unit))
+        return root.T @ root / np.outer(unit, unit)
     inverse = np.linalg.pinv(scaled, rcond=SMALLEST, hermitian=True)
-    return np.asarray(inverse / np.outer(unit, unit))
+    return inverse / np.outer(unit, unit)
 
 
 def _factored(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

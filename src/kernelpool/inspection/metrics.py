@@ -320,7 +320,7 @@ def ambiguity_of(probability: np.ndarray) -> np.ndarray:
     """1 - m(x): the model's own probability that its label is wrong, (n,)."""
     rest = np.array(probability, dtype=np.float64)
     np.put_along_axis(rest, np.argmax(rest, axis=1)[:, None], 0.0, axis=1)
-    return np.asarray(rest.sum(axis=1))
+    return rest.sum(axis=1)
 
 
 def coverage_curve(

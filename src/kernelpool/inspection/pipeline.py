@@ -36,7 +36,7 @@ input.
 def never_seen(columns: Columns, x: np.ndarray) -> np.ndarray:
     """Which codes stand for categories that are not known, (n, d)."""
     levels = np.array(columns.levels)
-    return np.asarray((levels > 0) & (x == levels - 1))
+    return (levels > 0) & (x == levels - 1)
 
 
 def cells_of(columns: Columns, x: np.ndarray, X: Any = None) -> list[list[Any]]:
@@ -152,7 +152,7 @@ class FittedPipeline:
 
     def transform(self, X: Any) -> np.ndarray:
         """Rows as the model inside takes them, (n, d): codes, NaN where a cell is missing."""
-        return np.asarray(self._columns.encode(self._after_steps(X)))
+        return self._columns.encode(self._after_steps(X))
 
     def cells(self, X: Any) -> list[list[Any]]:
         """The cells of `features` as their user knows them."""

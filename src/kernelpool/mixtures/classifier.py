@@ -883,7 +883,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
         n_classes).
         """
         check_is_fitted(self)
-        return np.asarray(shares_of_classes(self.mixing_ * self.class_prior_))
+        return shares_of_classes(self.mixing_ * self.class_prior_)
 
     def kernel_overlap(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         r"""How far the classes of each kernel lie apart (Constantinopoulos, Titsias & Likas 2002,

@@ -540,7 +540,7 @@ class MixtureTraining:
                 "mixing of Start gives a class no weight on any kernel that sharing allows it to "
                 "use."
             )
-        return np.asarray(mixing / mixing.sum(axis=0))
+        return mixing / mixing.sum(axis=0)
 
     # -- results -----------------------------------------------------------------------------------
 

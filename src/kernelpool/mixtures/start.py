@@ -210,7 +210,7 @@ def uniform_mixing(sharing: np.ndarray) -> np.ndarray:
     """
     allowed = (sharing > 0).astype(float)
     allowed[:, ~allowed.any(axis=0)] = 1.0
-    return np.asarray(allowed / allowed.sum(axis=0))
+    return allowed / allowed.sum(axis=0)
 
 
 def opened(mixing: np.ndarray, sharing: np.ndarray, share: float = 0.1) -> np.ndarray:

@@ -141,7 +141,7 @@ class StreamNetwork:
         """(K,)."""
         if self.settings.class_prior is not None:
             return np.asarray(self.settings.class_prior, np.float64)
-        return np.asarray(self.state.class_weight / self.state.class_weight.sum())
+        return self.state.class_weight / self.state.class_weight.sum()
 
     def framed(self, rows: Rows) -> Rows:
         """Rows in the frame."""

@@ -138,4 +138,4 @@ def _spread_directions(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
     """
     left, _, right = np.linalg.svd(rng.standard_normal((n, d)), full_matrices=False)
     direction = left @ right
-    return np.asarray(direction / np.linalg.norm(direction, axis=1, keepdims=True))
+    return direction / np.linalg.norm(direction, axis=1, keepdims=True)

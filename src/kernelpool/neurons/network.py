@@ -106,7 +106,7 @@ class LogisticNeuron:
     """Section 2: f = 1 / (1 + exp(-z)), one output for two classes."""
 
     def output(self, activation: np.ndarray) -> np.ndarray:
-        return np.asarray(0.5 + 0.5 * np.tanh(0.5 * activation))  # exp would overflow
+        return 0.5 + 0.5 * np.tanh(0.5 * activation)  # exp would overflow
 
     def misfit(self, activation: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(t - f)², and -(t - f) f (1 - f) as in (5)."""
@@ -119,7 +119,7 @@ class Softmax:
     """f_k = exp(z_k) / sum exp(z); with two opposite outputs it is `LogisticNeuron`."""
 
     def output(self, activation: np.ndarray) -> np.ndarray:
-        return np.asarray(softmax(activation, axis=1))
+        return softmax(activation, axis=1)
 
     def misfit(self, activation: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """½ sum_k (t_k - f_k)², and the slope of half of it: few passes over (M, K, n), which are
@@ -295,7 +295,7 @@ class Competitive:
         targets = np.eye(self.n_classes)[:, -self.n_outputs :, None]  # (K, C, 1)
         errors = [self.neuron.misfit(activation, target)[0] for target in targets]
         log_joint = self._gate(inputs, params) - 0.5 * self.precision * np.stack(errors)
-        return np.asarray(shares_of(logsumexp(log_joint, axis=0), axis=0).T)  # of (K, M, n)
+        return shares_of(logsumexp(log_joint, axis=0), axis=0).T  # of (K, M, n)
 
 
 def spans(inputs: np.ndarray, weight: np.ndarray) -> list[slice]:
@@ -385,11 +385,11 @@ class NeuronNetwork:
     converged: bool
 
     def _inside(self, x: np.ndarray) -> np.ndarray:
-        return np.asarray(Frame(self.location, self.scale).inside(x))
+        return Frame(self.location, self.scale).inside(x)
 
     def log_proba(self, x: np.ndarray) -> np.ndarray:
         """log P(C_k|x), (n, K)."""
-        return np.asarray(safe_log(self.competitive.probability(self._inside(x), self.params)))
+        return safe_log(self.competitive.probability(self._inside(x), self.params))
 
     def neuron_posterior(self, x: np.ndarray) -> np.ndarray:
         """P(j|x), (n, M)."""

@@ -271,7 +271,7 @@ class ParzenClassifier(ParzenEstimator):
         """
         check_is_fitted(self)
         network = self._fitted.network
-        return np.asarray(network.leave_one_out_log_proba()[np.argsort(network.kept_indices)])
+        return network.leave_one_out_log_proba()[np.argsort(network.kept_indices)]
 
     def _describe(self) -> Description:
         return Description(

@@ -139,7 +139,7 @@ class GaussianProfile(Profile):
     compact = False
 
     def height(self, squared: np.ndarray) -> np.ndarray:
-        return np.asarray(np.exp(-0.5 * squared))
+        return np.exp(-0.5 * squared)
 
     def log_height(self, squared: np.ndarray) -> np.ndarray:
         return -0.5 * squared
@@ -169,7 +169,7 @@ def as_profile(kernel: str | Profile) -> Profile:
 def _directions(n: int, d: int, rng: Any) -> np.ndarray:
     """Points drawn from the unit sphere, (n, d)."""
     normal = rng.standard_normal((n, d))
-    return np.asarray(normal / np.linalg.norm(normal, axis=1, keepdims=True))
+    return normal / np.linalg.norm(normal, axis=1, keepdims=True)
 
 
 def ball_log_volume(d: int) -> float:
@@ -287,7 +287,7 @@ def kernel_posterior(x: np.ndarray, params: ParzenParams) -> np.ndarray:
     log_posterior = params.profile.log_height(squared) + votes
     rows = np.flatnonzero(log_posterior.max(axis=1) == -np.inf)
     log_posterior[rows, squared[rows].argmin(axis=1)] = 0.0
-    return np.asarray(softmax(log_posterior, axis=1))
+    return softmax(log_posterior, axis=1)
 
 
 def predicted_codes(x: np.ndarray, params: ParzenParams) -> np.ndarray:
@@ -395,7 +395,7 @@ class ParzenNetwork:
         if self.class_prior is not self.fitted_prior:
             fitted_prior = np.where(self.fitted_prior > 0, self.fitted_prior, 1.0)
             scores = scores + safe_log(self.class_prior / fitted_prior)
-        return np.asarray(log_softmax(scores, axis=1))
+        return log_softmax(scores, axis=1)
 
     def log_density(self, z: np.ndarray) -> np.ndarray:
         """log p(x|C_k) of complete rows, (n, K)."""
@@ -416,7 +416,7 @@ class ParzenNetwork:
             joint = log_votes(x, params, own) + params.log_scale
             reached = np.isfinite(joint.max(axis=1, keepdims=True))
             scores = tempered_scores(np.where(reached, joint, 0.0), self.temperature)
-            return np.asarray(log_softmax(scores, axis=1))
+            return log_softmax(scores, axis=1)
 
         return each_row(of_block, params.center, copies)
 

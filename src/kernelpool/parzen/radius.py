@@ -219,7 +219,7 @@ def wrong_rows(
     rows = uncovered.any(axis=0)
     nearest = np.zeros(len(x), int)
     nearest[rows] = nearest_class(x[rows], params, own[rows])
-    return np.asarray(np.where(uncovered, nearest, most) != label).T
+    return (np.where(uncovered, nearest, most) != label).T
 
 
 # -- the width with the least log-loss -------------------------------------------------------------

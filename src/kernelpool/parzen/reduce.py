@@ -233,7 +233,7 @@ def multi_edit(
     def is_right(test: np.ndarray, train: np.ndarray) -> np.ndarray:
         present = np.unique(codes[train])  # most classifiers refuse to learn from one class
         predicted = present[0] if len(present) == 1 else predict(train, test)
-        return np.asarray(codes[test] == predicted)
+        return codes[test] == predicted
 
     left = np.arange(len(codes))
     history = [len(codes)]

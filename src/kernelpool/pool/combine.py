@@ -146,7 +146,7 @@ def log_mean_proba(networks: Sequence[PoolNetwork], rows: ViewedRows) -> np.ndar
 
     def log_mean(rows_in_view: Any) -> np.ndarray:
         proba = [np.exp(network.log_proba(rows_in_view)) for network in networks]
-        return np.asarray(np.log(np.mean(proba, axis=0)))
+        return np.log(np.mean(proba, axis=0))
 
     return rows.averaged(networks[0].view, log_mean)
 
@@ -160,7 +160,7 @@ def combined(log_proba: np.ndarray, weight: np.ndarray, pooling: str) -> np.ndar
         scores = logsumexp(log_proba + safe_log(weight)[:, None, None], axis=0)
     else:
         scores = np.tensordot(weight, log_proba, axes=1)
-    return np.asarray(log_softmax(scores, axis=1))
+    return log_softmax(scores, axis=1)
 
 
 def log_loss(log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray) -> float:
@@ -214,7 +214,7 @@ def _log_linear(log_proba: np.ndarray, own: np.ndarray, row_weight: np.ndarray) 
     if not keep.all():
         weight = np.zeros(n_members)
         weight[keep] = _log_linear(log_proba[keep], own[keep], row_weight)
-    return np.asarray(weight)
+    return weight
 
 
 def stacked(log_density: np.ndarray, weight: np.ndarray) -> np.ndarray:

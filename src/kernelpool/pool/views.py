@@ -72,7 +72,7 @@ class View:
         """Rows in this view, (n, D)."""
         z = (indicators_of(x, self.levels) - self.center) / self.scale
         if self.exponent is None:
-            return np.asarray(z)
+            return z
         z = (yeo_johnson(z, self.exponent) - self.warped_center) / self.warped_scale
         return np.clip(z, -self.LIMIT, self.LIMIT)
 

@@ -195,9 +195,9 @@ def _centers(x: np.ndarray, weight: np.ndarray, settings: RBFSettings) -> np.nda
     if len(distinct) <= n_kernels:
         return distinct
     if settings.init == "random":
-        return np.asarray(np.random.default_rng(seed).permutation(distinct)[:n_kernels])
+        return np.random.default_rng(seed).permutation(distinct)[:n_kernels]
     means = KMeans(n_kernels, init="random", n_init=1, max_iter=10, random_state=seed)
-    return np.asarray(means.fit(x, sample_weight=weight).cluster_centers_)
+    return means.fit(x, sample_weight=weight).cluster_centers_
 
 
 # -- widths and ridges -----------------------------------------------------------------------------

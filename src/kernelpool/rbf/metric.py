@@ -88,4 +88,4 @@ def learned_metric(
 
     tol = 1e-6 if narrow else 1e-9
     best = maximize(objective, np.eye(d).ravel(), max_iter=METRIC_STEPS, tol=tol)
-    return np.asarray(best.point.reshape(d, d))
+    return best.point.reshape(d, d)

@@ -54,7 +54,7 @@ class RBFNetwork:
             z = z @ self.metric.T
             center = center @ self.metric.T
         squared = distances_along(z, center, self.kernel_features)
-        return np.asarray(np.exp(squared * (-0.5 / self.width**2)))
+        return np.exp(squared * (-0.5 / self.width**2))
 
     def log_proba(self, x: np.ndarray) -> np.ndarray:
         """log P(C_k|x), (n, K)."""
@@ -64,7 +64,7 @@ class RBFNetwork:
         scores = kernels + linear + self.readout[-1]
         if scores.shape[1] == 1:
             scores = np.hstack([np.zeros_like(scores), scores])
-        return np.asarray(log_softmax(scores, axis=1))
+        return log_softmax(scores, axis=1)
 
 
 def distances_along(
@@ -72,9 +72,9 @@ def distances_along(
 ) -> np.ndarray:
     """Squared distances along the features of each kernel, (n, M)."""
     if features is None:
-        return np.asarray(np.maximum(squared_distances(x, center), 0))
+        return np.maximum(squared_distances(x, center), 0)
     one = features.astype(center.dtype)
     # a kernel depends on a few of the features: a sparse product is several times faster
     weight = csr_array(np.hstack([one, -2 * center * one]))  # (M, 2 d)
     squared = (weight @ np.vstack([(x * x).T, x.T])).T + (center * center * one).sum(axis=1)
-    return np.asarray(np.maximum(squared, 0))
+    return np.maximum(squared, 0)
