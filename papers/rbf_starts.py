@@ -10,7 +10,8 @@ from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
 from kernelpool.data.door import surveyed
-from kernelpool.em_log.fit import EMLogSettings, hidden_layer
+from kernelpool.mixtures.fit import MixtureSettings, MixtureTraining
+from kernelpool.mixtures.start import Start
 from kernelpool.rows import as_rows
 
 
@@ -47,17 +48,21 @@ def trained_mixture(
     "farthest" the largest squared distance between two centers, as in Netlab.
     """
     X = np.asarray(X, np.float64)
-    data = surveyed(as_rows(X, np.zeros(len(X), int)), np.zeros(1))
-    settings = EMLogSettings(
+    settings = MixtureSettings(
         n_kernels,
-        init,
-        covariance_type="spherical",
+        "spherical",
+        standardize=False,
         kernel_prior=kernel_prior,
+        start=Start("random" if init == "random" else "kmeans"),
         max_iter=max_iter,
         tol=tol,
         seed=check_random_state(seed).randint(2**31),
     )
-    training, params, *_ = hidden_layer(data, settings)
+    data = surveyed(as_rows(X, np.zeros(len(X), int)), np.zeros(1))
+    training = MixtureTraining(data, settings)
+    params = training.first(training.sharing)
+    if init == "em":
+        params = training.run(params, training.sharing, training.owners).params
     network = training.in_data_units(params)
     means = network.means
     covariances = network.covariances
