@@ -127,6 +127,14 @@ def test_a_pool_calibrates_by_its_own_folds(times):
     assert 0.86 < coverage(model, x_new, y_new).mean() < 0.95
 
 
+def test_a_row_of_weight_two_is_two_rows():
+    x, y = TRUE.sample(40, random_state=0)
+    times = 1 + np.arange(40) % 2
+    copies = ConformalClassifier(TRUE).fit(np.repeat(x, times, axis=0), np.repeat(y, times))
+    weighted = ConformalClassifier(TRUE).fit(x, y, sample_weight=times)
+    assert_allclose(weighted.p_values(x), copies.p_values(x))
+
+
 def test_a_class_of_one_row_trains_in_every_fold():
     x = np.random.default_rng(0).normal(size=(9, 2))
     y = np.repeat([0, 1, 2], 3)

@@ -1,5 +1,7 @@
 """Stepwise EM, beside batch EM and brute force."""
 
+from copy import deepcopy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -118,15 +120,20 @@ def test_a_kernel_without_rows_keeps_its_place(family):
     assert model.score(*clusters(1000, 100)) > 0.95
 
 
-def test_weights_and_rows_without_a_label():
-    model, twice, weighted = (
-        SharedKernelClassifier.prbf(4, random_state=0, unlabeled=-1) for _ in range(3)
-    )
+GIVEN = SharedKernelClassifier.from_parameters(
+    [[-2.0, 1], [2, 1]], [1.0, 1], np.eye(2), [0.5, 0.5], CLASSES
+)
+
+
+@pytest.mark.parametrize("start", [SharedKernelClassifier.prbf(4, random_state=0), GIVEN])
+def test_weights_and_rows_without_a_label(start):
+    model, copies, weighted = (deepcopy(start).set_params(unlabeled=-1) for _ in range(3))
+    times = np.random.default_rng(0).integers(1, 4, 600)
     for seed in range(2):
         x, y = clusters(600, seed)
-        weighted.partial_fit(x, y, CLASSES, sample_weight=np.full(600, 2.0))
-        twice.partial_fit(np.repeat(x, 2, axis=0), np.repeat(y, 2), CLASSES)
-        assert_allclose(weighted.means_, twice.means_, rtol=1e-6)
+        weighted.partial_fit(x, y, CLASSES, sample_weight=times.astype(float))
+        copies.partial_fit(np.repeat(x, times, axis=0), np.repeat(y, times), CLASSES)
+        assert_allclose(weighted.means_, copies.means_, rtol=1e-6)
         model.partial_fit(x, np.where(np.arange(600) % 3, y - seed * (y + 1), y), CLASSES)
     model.partial_fit(x, np.full(600, -1))
     assert model.score(*clusters(1000, 5)) > 0.95
@@ -149,18 +156,15 @@ def test_a_fitted_and_a_loaded_network_go_on(tmp_path, family):
 
 def test_torch_and_float32():
     torch = pytest.importorskip("torch")
-    batches = [clusters(500, seed) for seed in range(4)]
-    reference = streamed(SharedKernelClassifier.prbf(4, random_state=0), batches)
-    found = streamed(
-        SharedKernelClassifier.prbf(4, random_state=0),
-        [(torch.asarray(x), torch.asarray(y)) for x, y in batches],
+    reference, *others = (
+        streamed(
+            SharedKernelClassifier.prbf(4, random_state=0),
+            [(kind(x), y) for x, y in (clusters(500, seed) for seed in range(4))],
+        )
+        for kind in (np.asarray, torch.asarray, np.float32)
     )
-    assert_allclose(found.means_, reference.means_, rtol=1e-8)
-    single = streamed(
-        SharedKernelClassifier.prbf(4, random_state=0),
-        [(x.astype(np.float32), y) for x, y in batches],
-    )
-    assert_allclose(single.means_, reference.means_, atol=1e-3)
+    for found, atol in zip(others, (1e-8, 1e-3), strict=True):
+        assert_allclose(found.means_, reference.means_, atol=atol)
 
 
 def test_refusals():

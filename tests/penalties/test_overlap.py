@@ -111,38 +111,25 @@ def penalized_objective(
     return likelihood - alpha * overlap.sum()
 
 
-def situation(blobs, owner, case):
-    """Labels, weights, class priors and sharing: as plain as they come, or with everything at
-    once.
-    """
-    _, y = blobs
-    if case == "plain":
-        return y, np.ones(len(y)), np.bincount(y) / len(y), np.ones((6, 3))
+@pytest.mark.filterwarnings("ignore:EM stopped")
+@pytest.mark.parametrize("alpha", [3.0, 12.0])
+def test_sweeps_equal_the_printed_equations(blobs, given_start, family, alpha):
+    """With weights, unlabeled rows and a table of sharing."""
+    x, y = blobs
+    mean, covariance, mixing, owner = given_start
     rng = np.random.default_rng(0)
     weight = rng.uniform(0.2, 3, size=len(y))
-    labels = np.where(rng.random(len(y)) < 0.3, -1, y)
-    known = labels >= 0
-    prior = np.bincount(labels[known], weight[known]) / weight[known].sum()
-    return labels, weight, prior, naive.sharing_weights(owner, 0.6, 3)
-
-
-@pytest.mark.filterwarnings("ignore:EM stopped")
-@pytest.mark.parametrize(
-    ("alpha", "case"),
-    [(3.0, "plain"), (12.0, "weights, unlabeled rows and sharing")],
-)
-def test_sweeps_equal_the_printed_equations(blobs, given_start, family, alpha, case):
-    x, _ = blobs
-    mean, covariance, mixing, owner = given_start
-    y, weight, prior, table = situation(blobs, owner, case)
+    y = np.where(rng.random(len(y)) < 0.3, -1, y)
+    known = y >= 0
+    prior = np.bincount(y[known], weight[known]) / weight[known].sum()
+    table = naive.sharing_weights(owner, 0.6, 3)
     more = (family, prior, alpha, weight, table)
     path = [(mean, covariance, mixing)]
     for _ in range(4):
         path.append(regularized_sweep(x, y, *path[-1], *more)[:3])
     values = [penalized_objective(x, y, *params, *more) / weight.sum() for params in path]
-    model = faithful(
-        given_start, family, table, 4, overlap=Overlap(alpha, units="raw"), unlabeled=-1
-    ).fit(x, y, sample_weight=weight)
+    overlap = Overlap(alpha, units="raw")
+    model = faithful(given_start, family, table, 4, overlap=overlap, unlabeled=-1).fit(x, y, weight)
     assert_allclose(model.history_, values, rtol=1e-9)
     assert model.objective_ == max(model.history_)
     assert_network(model, *path[int(np.argmax(values))])  # the best, which need not be the last
