@@ -43,10 +43,10 @@ def is_numpy_array(a: Any) -> bool:
 
 def namespace(a: Array) -> Any:
     """The array API of the library that `a` belongs to."""
-    found = _namespaces.get(type(a))  # hundreds of times a sweep
-    if found is None:
-        found = _namespaces[type(a)] = array_namespace(a)
-    return found
+    xp = _namespaces.get(type(a))  # hundreds of times a sweep
+    if xp is None:
+        xp = _namespaces[type(a)] = array_namespace(a)
+    return xp
 
 
 # -- where rows live -------------------------------------------------------------------------------
@@ -212,15 +212,15 @@ def _in_one_copy(
     """`value` with its `chosen` arrays moved at once, by `move` from a list to a list, and `rest`
     made of each other one.
     """
-    found: list[Array] = []
+    arrays: list[Array] = []
 
     def collect(a: Any) -> Any:
         if chosen(a):
-            found.append(a)
+            arrays.append(a)
         return a
 
     _mapped(value, collect)
-    moved = iter(move(found) if found else ())
+    moved = iter(move(arrays) if arrays else ())
     return _mapped(value, lambda a: next(moved) if chosen(a) else rest(a))
 
 
@@ -234,11 +234,11 @@ def _upload(value: Any, like: Array) -> Any:
 
     import torch
 
-    def move(found: list[Array]) -> list[Array]:
+    def move(arrays: list[Array]) -> list[Array]:
         dtype = np.float64 if like.dtype == torch.float64 else np.float32
-        flat = np.concatenate([a.ravel() for a in found], dtype=dtype, casting="same_kind")
-        parts = torch.from_numpy(flat).to(like.device).split([a.size for a in found])
-        return [part.view(a.shape) for part, a in zip(parts, found, strict=True)]
+        flat = np.concatenate([a.ravel() for a in arrays], dtype=dtype, casting="same_kind")
+        parts = torch.from_numpy(flat).to(like.device).split([a.size for a in arrays])
+        return [part.view(a.shape) for part, a in zip(parts, arrays, strict=True)]
 
     return _in_one_copy(value, is_host_float, move, lambda a: _matched(a, like))
 
@@ -251,12 +251,12 @@ def to_host(value: Any) -> Any:
     def is_card_float(a: Any) -> bool:
         return on_accelerator(a) and bool(a.is_floating_point())
 
-    def move(found: list[Array]) -> list[Array]:
+    def move(arrays: list[Array]) -> list[Array]:
         import torch
 
-        flat = torch.cat([a.detach().reshape(-1).double() for a in found])
-        parts = np.split(flat.cpu().numpy(), np.cumsum([a.numel() for a in found])[:-1])
-        return [part.reshape(a.shape) for part, a in zip(parts, found, strict=True)]
+        flat = torch.cat([a.detach().reshape(-1).double() for a in arrays])
+        parts = np.split(flat.cpu().numpy(), np.cumsum([a.numel() for a in arrays])[:-1])
+        return [part.reshape(a.shape) for part, a in zip(parts, arrays, strict=True)]
 
     return _in_one_copy(
         value, is_card_float, move, lambda a: to_numpy(a) if on_accelerator(a) else a
@@ -339,14 +339,11 @@ def clip(a: Array, low: float, high: float) -> Array:
 
 def multiply_into(out: Array, a: Array, b: Array, name: str = "multiply") -> None:
     """out = a * b, or another function of the standard, without a copy where the library can."""
-    if is_numpy_array(out):
-        getattr(np, name)(a, b, out=out)
-    elif is_torch_array(out):
-        import torch
-
-        getattr(torch, name)(a, b, out=out)
+    function = getattr(namespace(out), name)
+    if is_numpy_array(out) or is_torch_array(out):
+        function(a, b, out=out)
     else:
-        out[...] = getattr(namespace(out), name)(a, b)
+        out[...] = function(a, b)
 
 
 def matmul_into(out: Array, a: Array, b: Array) -> None:
@@ -385,16 +382,10 @@ def safe_log(p: Array) -> Array:
     """log p with log 0 = -inf and no warning: a probability of zero is a statement, not an
     accident.
     """
-    if is_numpy_array(p):
-        with np.errstate(divide="ignore"):
-            return np.log(
-                np.fmax(p, 0)
-            )  # what is below zero, or no number, counts as zero here too
     xp = namespace(p)
-    positive = p > 0
-    return xp.where(
-        positive, xp.log(xp.where(positive, p, xp.ones_like(p))), -xp.inf * xp.ones_like(p)
-    )
+    positive = p > 0  # what is below zero, or no number, counts as zero
+    one = xp.ones_like(p)
+    return xp.where(positive, xp.log(xp.where(positive, p, one)), -xp.inf * one)
 
 
 def logsumexp(a: Array, axis: int) -> Array:
@@ -580,9 +571,8 @@ def rows_that_count(weight: Array) -> Array | None:
 
 def weighted_gram(x: Array, weight: Array) -> Array:
     """sum_n weight_n x_n x_n', (d, d), from rows (n, d)."""
-    if (
-        is_numpy_array(x) and x.size and weight.min() >= 0
-    ):  # BLAS takes half the time for a matrix times itself
+    # BLAS takes half the time for a matrix times itself
+    if is_numpy_array(x) and x.size and weight.min() >= 0:
         root = x * np.sqrt(weight)[:, None]
         return root.T @ root
     return (x * weight[:, None]).T @ x
@@ -611,15 +601,15 @@ def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
         return None
     pairs = np.flatnonzero(counts)  # sorted by kernel
     ends = np.searchsorted(pairs, n * np.arange(n_kernels + 1))
-    mine = x.take(pairs % n, axis=0)
-    weighted = mine * weight.reshape(-1)[pairs][:, None]
+    gathered = x.take(pairs % n, axis=0)
+    weighted = gathered * weight.reshape(-1)[pairs][:, None]
     first = np.zeros((n_kernels, d), x.dtype)
     second = np.zeros((n_kernels, d, d), x.dtype)
-    some = np.flatnonzero(ends[1:] > ends[:-1])
-    first[some] = np.add.reduceat(weighted, ends[some], axis=0)
-    for j in some:
-        mine_of_j = slice(ends[j], ends[j + 1])
-        np.matmul(weighted[mine_of_j].T, mine[mine_of_j], out=second[j])
+    used = np.flatnonzero(ends[1:] > ends[:-1])
+    first[used] = np.add.reduceat(weighted, ends[used], axis=0)
+    for j in used:
+        of_kernel = slice(ends[j], ends[j + 1])
+        np.matmul(weighted[of_kernel].T, gathered[of_kernel], out=second[j])
     return first, second
 
 
@@ -657,11 +647,9 @@ def inverse_of_lower(factor: Array, *, overwrite: bool = False) -> Array:
     if not is_numpy_array(factor) or factor.shape[-1] < 8:
         return namespace(factor).linalg.inv(factor)
     inverse = factor if overwrite else factor.copy()
-    for index in np.ndindex(
-        factor.shape[:-2]
-    ):  # LAPACK's own takes a third of the time, though one at a time
-        # turned, since LAPACK wants columns; it tells of a zero on the diagonal, which a factor
-        # that was found does not have
+    # LAPACK's own takes a third of the time, though one at a time; turned, since it wants columns.
+    # It tells of a zero on the diagonal, which a Cholesky factor does not have
+    for index in np.ndindex(factor.shape[:-2]):
         inverse[index] = dtrtri(inverse[index].T, lower=0, overwrite_c=1)[0].T
     return inverse
 
@@ -697,11 +685,4 @@ def triangle(like: Array, d: int) -> tuple[Array, Array, Array]:
     """
     if is_numpy_array(like):
         return _triangle_arrays(d, like.dtype.type)
-    xp = namespace(like)
-    home = device(like)
-    flat, back, times = (a.tolist() for a in _triangle_arrays(d, float))
-    return (
-        xp.asarray(flat, dtype=xp.int64, device=home),
-        xp.asarray(back, dtype=xp.int64, device=home),
-        xp.asarray(times, dtype=like.dtype, device=home),
-    )
+    return match_array(_triangle_arrays(d, float), like=like)  # type: ignore[no-any-return]
