@@ -5,8 +5,9 @@ fitted to, and so on.
 """
 
 from contextlib import suppress
-from dataclasses import field, fields, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
@@ -14,10 +15,14 @@ SAVED: dict[str, type] = {}
 """Every class of records that a model file may hold, by its name."""
 
 
-def saved(cls: type[T]) -> type[T]:
-    """Class decorator: a model file may hold records of this class."""
-    SAVED[cls.__name__] = cls
-    return cls
+@dataclass_transform(frozen_default=True)
+def saved(cls: Any = None, **options: bool) -> Any:
+    """Class decorator: a frozen dataclass, with its `options`, that a model file may hold."""
+    if cls is None:
+        return partial(saved, **options)
+    record = dataclass(frozen=True, **options)(cls)
+    SAVED[record.__name__] = record
+    return record
 
 
 def nested() -> Any:

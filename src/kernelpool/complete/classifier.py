@@ -7,7 +7,6 @@ in memory.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,7 +32,6 @@ from .imputation import averaged, draws_of, imputation_mixture, imputed
 
 
 @saved
-@dataclass(frozen=True)
 class CompleteDoor:
     """From encoded rows to the complete numbers of a network: categories become indicators, and
     missing cells imputations.

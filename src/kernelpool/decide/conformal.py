@@ -25,7 +25,6 @@ than the error allows, probabilities alone would leave ambiguous rows with no cl
 empty set is to mean that a row is unlike all of the classes.
 """
 
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -49,8 +48,7 @@ NOVELTY_SHARE = 0.1
 """Share of the error that is spent on the density where both scores are used."""
 
 
-@saved
-@dataclass(frozen=True, eq=False)
+@saved(eq=False)
 class FittedConformal:
     """The fitted state of a `ConformalClassifier`; see its attributes."""
 

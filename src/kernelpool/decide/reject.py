@@ -22,7 +22,6 @@ little where there were no rows to learn them from.
 """
 
 import warnings
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -68,8 +67,7 @@ N_DRAWN = 10_000
 """Rows drawn from a fitted model, by which novelty is set where no rows are passed."""
 
 
-@saved
-@dataclass(frozen=True, eq=False)
+@saved(eq=False)
 class FittedReject:
     """The fitted state of a `RejectClassifier`; see its attributes."""
 

@@ -86,8 +86,7 @@ def scaled_columns(log_activation: np.ndarray, log_scale: np.ndarray) -> np.ndar
     return np.exp(np.minimum(log_activation - log_scale, LARGEST))
 
 
-@saved
-@dataclass(frozen=True, kw_only=True)
+@saved(kw_only=True)
 class EMLogNetwork:
     """A trained network in the units of the data."""
 
@@ -145,7 +144,6 @@ class EMLogNetwork:
 
 
 @saved
-@dataclass(frozen=True)
 class FittedEMLogClassifier:
     """The fitted state of an `EMLogClassifier`."""
 
@@ -153,8 +151,7 @@ class FittedEMLogClassifier:
     network: EMLogNetwork = nested()
 
 
-@saved
-@dataclass(frozen=True, kw_only=True)
+@saved(kw_only=True)
 class FittedEMLogRegressor:
     """The fitted state of an `EMLogRegressor`."""
 

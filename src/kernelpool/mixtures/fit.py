@@ -68,7 +68,6 @@ def is_learned(sharing: Any) -> bool:
 
 
 @saved
-@dataclass(frozen=True)
 class Training:
     """How a `SharedKernelClassifier` is trained, where the defaults of a name do not do.
 
@@ -129,7 +128,7 @@ class MixtureSettings:
     covariance_floor: float = 1e-6
     class_prior: Any = None
     start: Start = field(default_factory=Start)
-    training: Training = Training()
+    training: Training = field(default_factory=Training)
     empty_kernels: str = "move"
     max_iter: int = 200
     tol: float = 1e-5

@@ -10,7 +10,7 @@ Likas 2001, (38)) or, of those that are trained to discriminate, their class pro
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -57,7 +57,6 @@ def frame_of(
 
 
 @saved
-@dataclass(frozen=True)
 class ClassDensities:
     """Class densities in the units of the data.
 
@@ -349,7 +348,6 @@ def _average_log_proba(
 
 
 @saved
-@dataclass(frozen=True)
 class FittedSharedKernel:
     """A fitted `SharedKernelClassifier`; see its attributes."""
 

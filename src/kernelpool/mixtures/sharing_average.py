@@ -3,7 +3,7 @@ III-B.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -34,7 +34,6 @@ from .start import check_degree
 
 
 @saved
-@dataclass(frozen=True)
 class FittedSharingAverage:
     """A fitted `SharingAverageClassifier`; see its attributes."""
 

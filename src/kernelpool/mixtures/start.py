@@ -7,7 +7,6 @@ family's business (`Kernel.place`).
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -92,7 +91,6 @@ METHODS: dict[str, Method] = {"kmeans": kmeans, "random": random_rows}
 
 
 @saved
-@dataclass(frozen=True)
 class Start:
     """Where the training of a `SharedKernelClassifier` starts.
 

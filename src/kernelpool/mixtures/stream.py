@@ -29,7 +29,7 @@ mean, which lose nothing where a kernel lies far from the origin for its width; 
 one of batch EM, floor and prior included.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -63,7 +63,6 @@ START_SWEEPS = 10
 
 
 @saved
-@dataclass(frozen=True)
 class StreamState:
     """All that is kept of a stream: statistics a row, in the frame of its first mini-batch."""
 

@@ -1,6 +1,5 @@
 """Competitive mixture of neurons: the scikit-learn estimator of `kernelpool.neurons.fit`."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from sklearn.base import _fit_context
@@ -25,7 +24,6 @@ from .onnx import to_graph
 
 
 @saved
-@dataclass(frozen=True)
 class FittedCompetitiveNeurons:
     """The fitted state of a `CompetitiveNeuronsClassifier`."""
 

@@ -49,7 +49,6 @@ N_STEPS = 20
 
 
 @saved
-@dataclass(frozen=True)
 class GradientRule:
     """The M-step of the paper: one gradient step (5) as printed, and the E-step (3) with the
     repulsion.
@@ -69,7 +68,6 @@ class GradientRule:
 
 
 @saved
-@dataclass(frozen=True)
 class NeuronParams:
     """What EM iterates, for standardized features."""
 
@@ -163,7 +161,6 @@ for targets (C, n) `misfit`, the squared error (M, n) and the slope of half of i
 
 
 @saved
-@dataclass(frozen=True)
 class Competitive:
     """The paper's network for one number of classes; the parameters are passed in and returned."""
 
@@ -353,8 +350,7 @@ def repelled(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 # -- a fitted network ------------------------------------------------------------------------------
 
 
-@saved
-@dataclass(frozen=True, kw_only=True)
+@saved(kw_only=True)
 class NeuronNetwork:
     """A fitted network of complete numbers; the attributes are in the units of the features."""
 

@@ -1,6 +1,5 @@
 """Multi-edit: drop the rows that lie among those of another class."""
 
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -22,7 +21,6 @@ from .reduce import multi_edit
 
 
 @saved
-@dataclass(frozen=True)
 class FittedMultiEdit:
     """The fitted state of a `MultiEdit`."""
 

@@ -313,8 +313,7 @@ def near_copies(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
 # -- the fitted network --------------------------------------------------------------------------
 
 
-@saved
-@dataclass(frozen=True, kw_only=True)
+@saved(kw_only=True)
 class Space:
     """How rows are scaled before distances are taken."""
 
@@ -329,8 +328,7 @@ class Space:
         return np.asarray((z - self.location) / (self.scale * self.unit), np.float64)
 
 
-@saved
-@dataclass(frozen=True, kw_only=True)
+@saved(kw_only=True)
 class ParzenNetwork:
     """Some of the training rows as kernels, in the units of the data."""
 
@@ -438,7 +436,6 @@ class ParzenNetwork:
 
 
 @saved
-@dataclass(frozen=True)
 class FittedParzen:
     """The fitted state of a `ParzenClassifier`."""
 

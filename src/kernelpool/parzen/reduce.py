@@ -106,8 +106,7 @@ class ReducedSettings(ParzenSettings):
     tolerance: float = 0.01
 
 
-@saved
-@dataclass(frozen=True, kw_only=True)
+@saved(kw_only=True)
 class ReductionHistory:
     """How the kernels of a reduced network were chosen."""
 
@@ -123,7 +122,6 @@ class ReductionHistory:
 
 
 @saved
-@dataclass(frozen=True)
 class FittedReducedParzen(FittedParzen):
     """The fitted state of a `ReducedParzenClassifier`."""
 

@@ -40,7 +40,7 @@ step       kernels               subkernels  reading
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from ..arrays import Array, device, namespace
@@ -235,7 +235,6 @@ NAME = "The overlap penalty"
 
 
 @saved
-@dataclass(frozen=True)
 class Overlap(Penalty):
     """Penalty on kernels whose classes lie apart (Constantinopoulos, Titsias & Likas 2002).
 

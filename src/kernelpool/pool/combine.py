@@ -23,7 +23,6 @@ ridge towards equal weights (`RIDGE`) fades as rows become many.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -63,8 +62,7 @@ LEAST_LOG_PROBA = float(np.log(1e-12))
 # -- the fitted pool -------------------------------------------------------------------------------
 
 
-@saved
-@dataclass(frozen=True, eq=False)
+@saved(eq=False)
 class PoolNetwork:
     """A fitted network of a pool."""
 
@@ -88,8 +86,7 @@ class PoolNetwork:
         return np.maximum(log_proba, LEAST_LOG_PROBA)
 
 
-@saved
-@dataclass(frozen=True, eq=False)
+@saved(eq=False)
 class FittedPool:
     """The fitted state of a pool; see the attributes of `PooledClassifier`."""
 

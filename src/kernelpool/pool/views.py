@@ -38,8 +38,7 @@ TABLES = ("table", "complete table")
 """The views for classifiers of any kind; the others are for those of this library."""
 
 
-@saved
-@dataclass(frozen=True, eq=False)
+@saved(eq=False)
 class View:
     r"""A map of encoded rows without missing cells to the numbers that a network takes, (n, D).
 

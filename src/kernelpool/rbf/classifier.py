@@ -1,6 +1,5 @@
 """RBF network classifier: the scikit-learn estimator of `kernelpool.rbf.fit`."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +21,6 @@ from .onnx import to_graph
 
 
 @saved
-@dataclass(frozen=True)
 class FittedRBF:
     """The fitted state of an `RBFNetworkClassifier`."""
 

@@ -9,8 +9,6 @@ with :math:`z = (x - m) / s` and :math:`\zeta_j = (\mu_j - m) / s`; the symbols 
 `kernelpool.rbf`.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import log_softmax
@@ -19,8 +17,7 @@ from ..arrays import squared_distances
 from ..records import saved, unsaved
 
 
-@saved
-@dataclass(frozen=True, kw_only=True)
+@saved(kw_only=True)
 class RBFNetwork:
     """A fitted network of complete numbers."""
 

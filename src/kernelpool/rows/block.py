@@ -25,8 +25,7 @@ def max_abs_value(eps: float) -> float:
     return 1e100 if eps < 1e-10 else 1e12
 
 
-@saved
-@record
+@saved(eq=False)
 class Frame:
     """x -> (x - origin) / unit."""
 

@@ -18,7 +18,7 @@ dates, times, durations                            neither: an error
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -64,8 +64,7 @@ APART = np.sqrt(0.5)
 """Height of an indicator: two categories of a column lie one apart."""
 
 
-@saved
-@dataclass(frozen=True, eq=False)
+@saved(eq=False)
 class Columns:
     """Names, types and categories of the columns of a table.
 
