@@ -299,8 +299,7 @@ class RejectClassifier(MetaClassifier):
             if needs_rows:
                 density = None if novelty is None else "score_samples"
                 held_out = self._held_out(X, y, weight, routed, density)
-        if held_out is not None:
-            ambiguity, novelty = self._thresholds(ambiguity, novelty, held_out)
+                ambiguity, novelty = self._thresholds(ambiguity, novelty, held_out)
         if is_prefit:
             estimator = self.estimator
         elif held_out is not None and self._fits_once:

@@ -18,7 +18,6 @@ from ..data.door import check_in_memory, encoded_rows, training_data
 from ..data.labels import class_codes, class_prior_for, is_matrix
 from ..inspection.description import (
     Description,
-    KernelTable,
     classes_text,
     describe,
     features_text,
@@ -294,12 +293,16 @@ class PooledClassifier(DensityClassifier):
         members = sorted(zip(self.weights_, self.members_, strict=True), reverse=True)
         names = "; ".join(f"{name} ({weight:.2f})" for weight, name in members)
         product = "multiplied, each to the power in parentheses"
+        networks = self._fitted.density_networks
+        tables: list[Any] = [describe(network.estimator).kernels for network in networks]
+        weights = [network.density_weight for network in networks]
+        of_member = [network.member for network in networks]
         how = product if self.pooling_ == "log_linear" else "added with the weights in parentheses"
         return Description(
             f"A pool of {plural(len(members), 'member')} for {classes_text(self)} in "
             f"{features_text(self)}, whose probabilities are {how}: {names}. "
             f"Cross-fitted log-loss {self.loss_:.3g} a row.",
-            self._density_kernels(),
+            joined_tables(tables, weights, of_member) if networks else None,
         )
 
     def leaderboard(self) -> Any:
@@ -330,10 +333,3 @@ class PooledClassifier(DensityClassifier):
         except ImportError:
             return table
         return pd.DataFrame(table)
-
-    def _density_kernels(self) -> KernelTable | None:
-        networks = self._fitted.density_networks
-        tables: list[Any] = [describe(network.estimator).kernels for network in networks]
-        weights = [network.density_weight for network in networks]
-        names = [network.member for network in networks]
-        return joined_tables(tables, weights, names) if tables else None

@@ -340,10 +340,6 @@ class PoolFit:
         """
         try:
             for i, candidate in enumerate(candidates):
-                if self.networks and perf_counter() + candidate.seconds > self.end:
-                    outcome = "not tried: the time was over"
-                    self.trials.append(PoolProgress(candidate.name, outcome=outcome))
-                    continue
                 left = tuple(later.name for later in candidates[i + 1 :])
                 trial = replace(self._try(candidate), left=left)
                 self.trials.append(trial)
@@ -380,13 +376,15 @@ class PoolFit:
     def _try(self, candidate: Candidate) -> PoolProgress:
         """Cross-fit a candidate; if that succeeds, keep it, and weight the members anew."""
         begun = perf_counter()
+        trial = PoolProgress(candidate.name)
         view = candidate.view
+        if self.networks and begun + candidate.seconds > self.end:
+            return replace(trial, outcome="not tried: the time was over")
         if view in VIEWS and view not in self.views:
             self.views[view] = VIEWS[view](self.complete, self.weight, self.columns.levels)
         rows = self.rows.in_view(view, self.complete)
         data = rows, self.codes, self.weight, np.arange(len(self.x))
         train = self._leave_one_out if candidate.kind.leave_one_out else self._cross_fit
-        trial = PoolProgress(candidate.name)
         try:
             networks, held_out = train(candidate, data)
         except TimeoutError as error:

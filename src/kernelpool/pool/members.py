@@ -84,44 +84,40 @@ def candidates_of(
     categories = any(columns.levels)
     codes = columns.of_codes()
 
-    def mixture(family: str, per_class: int, prior: str | None = None) -> Any:
-        return SharedKernelClassifier(
+    def mixture(name: str, per_class: int, prior: str | None = None) -> Candidate:
+        network = SharedKernelClassifier(
             per_class * n_classes,
-            covariance_type=family,
+            covariance_type=name.replace("diagonal", "diag"),
             sharing=0.0,
             kernel_prior="conjugate" if categories else prior,
             training="conditional",
             covariance_floor=1e-2,
             categorical_features=codes,
         )
+        return Candidate(f"{name} mixture, {per_class} per class", network, "codes")
+
+    def rbf(name: str, **settings: Any) -> Candidate:
+        return Candidate(name, RBFNetworkClassifier(standardize=False, **settings), "scaled")
 
     default = SharedKernelClassifier(categorical_features=codes)
-    rbf = RBFNetworkClassifier(standardize=False)
-    few = RBFNetworkClassifier(standardize=False, max_features=3)
-    metric = RBFNetworkClassifier(standardize=False, metric="learned")
     parzen = ParzenClassifier(standardize=False)
-    all_of_them = members == "auto"
-    table: list[tuple[bool, str, Any, str]] = [
-        (categories, "diagonal mixture, 1 per class", mixture("diag", 1), "codes"),
-        (categories, "full mixture, 1 per class", mixture("full", 1), "codes"),
-        (missing and not categories, "full mixture", default, "codes"),
-        (not categories, "tied mixture, 1 per class", mixture("tied", 1), "codes"),
-        (True, "RBF network, kernels of few features", few, "scaled"),
-        (not all_of_them, "diagonal mixture, 3 per class", mixture("diag", 3), "codes"),
-        (True, "RBF network", rbf, "scaled"),
-        (True, "Parzen network, warped", parzen, "warped"),
-        (all_of_them, "Parzen network", parzen, "scaled"),
-        (all_of_them and categories, "tied mixture, 2 per class", mixture("tied", 2), "codes"),
-        (
-            all_of_them and not categories,
-            "full mixture, 1 per class",
-            mixture("full", 1, "conjugate"),
-            "codes",
-        ),
-        (all_of_them, "RBF network, learned metric", metric, "scaled"),
-        (all_of_them, "diagonal mixture, 8 per class", mixture("diag", 8), "codes"),
+    is_auto = members == "auto"
+    table = [
+        (categories, mixture("diagonal", 1)),
+        (categories, mixture("full", 1)),
+        (missing and not categories, Candidate("full mixture", default, "codes")),
+        (not categories, mixture("tied", 1)),
+        (True, rbf("RBF network, kernels of few features", max_features=3)),
+        (not is_auto, mixture("diagonal", 3)),
+        (True, rbf("RBF network")),
+        (True, Candidate("Parzen network, warped", parzen, "warped")),
+        (is_auto, Candidate("Parzen network", parzen, "scaled")),
+        (is_auto and categories, mixture("tied", 2)),
+        (is_auto and not categories, mixture("full", 1, prior="conjugate")),
+        (is_auto, rbf("RBF network, learned metric", metric="learned")),
+        (is_auto, mixture("diagonal", 8)),
     ]
-    return [Candidate(*candidate) for is_used, *candidate in table if is_used]
+    return [candidate for is_used, candidate in table if is_used]
 
 
 def _named(i: int, member: Any, columns: Columns) -> Candidate:
