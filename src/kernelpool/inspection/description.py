@@ -67,6 +67,18 @@ class KernelTable:
             return at[np.linspace(0, len(at) - 1, n).astype(int)]
         return at[np.argsort(-share, kind="stable")[:n]]
 
+    def classes(self, j: int) -> list[tuple[int, float]]:
+        """Codes and shares of the classes of a kernel, the most frequent first; none where they are
+        not known.
+        """
+        return [] if self.class_posterior is None else greatest(self.class_posterior[j], 0.005)
+
+
+def greatest(shares: np.ndarray, least: float) -> list[tuple[int, float]]:
+    """Positions and values of the shares that are at least this, the greatest first."""
+    order = np.argsort(-shares, kind="stable")[: np.count_nonzero(shares >= least)].tolist()
+    return [(i, float(shares[i])) for i in order]
+
 
 def joined_tables(
     tables: Sequence[KernelTable], weights: Sequence[float], names: Sequence[str]

@@ -46,7 +46,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2, chi2_contingency
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import to_numpy
+from ..arrays import as_float64, to_numpy
 from ..data.labels import class_prior_for
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
@@ -455,7 +455,7 @@ def estimate_class_prior(
     """
     check_shares(confidence=confidence)
     check_is_fitted(model)
-    probability = np.asarray(to_numpy(model.predict_proba(X)), np.float64)
+    probability = as_float64(to_numpy(model.predict_proba(X)))
     if not len(probability):
         raise KernelpoolError("X has no rows: nothing can be estimated from them.")
     classes = np.asarray(model.classes_)

@@ -33,13 +33,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from ..arrays import safe_log, to_numpy
+from ..arrays import as_float64, safe_log, to_numpy
 from ..data.door import encoded_rows
 from ..data.labels import class_codes, label_column
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
 from ..text import JsonRecord, decimals_of, percent, plural, shown, signed, text_of
-from .description import describe
+from .description import describe, greatest
 from .pipeline import FittedPipeline, cells_of, feature_names, innermost, never_seen
 
 MAX_SETS = 1024
@@ -101,9 +101,9 @@ def encoded(
 
 def _log_proba(model: Any, X: Any) -> np.ndarray:
     if hasattr(model, "predict_log_proba"):
-        log_proba = np.asarray(to_numpy(model.predict_log_proba(X)), np.float64)
+        log_proba = as_float64(to_numpy(model.predict_log_proba(X)))
     else:
-        log_proba = safe_log(np.asarray(model.predict_proba(X), np.float64))
+        log_proba = safe_log(as_float64(to_numpy(model.predict_proba(X))))
     return np.where(np.isneginf(log_proba), LEAST_LOG, log_proba)
 
 
@@ -358,18 +358,21 @@ def _kernels(coded: Any, x: np.ndarray, classes: np.ndarray) -> list[tuple[dict[
     table = None if coded is None else describe(coded).kernels
     if table is None or table.group or not hasattr(coded, "kernel_posterior"):
         return [()] * len(x)
-    posterior = np.asarray(to_numpy(coded.kernel_posterior(x)))
-    serves: list[tuple[Any, float | None]] = [(None, None)] * posterior.shape[1]
+    posterior = to_numpy(coded.kernel_posterior(x))
+    serves: list[dict[str, Any]]
+    serves = [{"label": None, "class_posterior": None}] * posterior.shape[1]
     if table.class_posterior is not None and len(table) == len(serves):
-        best = table.class_posterior.argmax(axis=1)
-        serves = list(zip(classes[best], table.class_posterior.max(axis=1).tolist(), strict=True))
-    keys = ("index", "posterior", "label", "class_posterior")
-    of_rows = []
-    for row in posterior:
-        largest = np.argsort(-row, kind="stable")[:MAX_KERNELS].tolist()
-        kernels = [(j, float(row[j]), *serves[j]) for j in largest if row[j] >= 0.01]
-        of_rows.append(tuple(dict(zip(keys, kernel, strict=True)) for kernel in kernels))
-    return of_rows
+        serves = [
+            {"label": classes[shares.argmax()], "class_posterior": float(shares.max())}
+            for shares in table.class_posterior
+        ]
+    return [
+        tuple(
+            {"index": j, "posterior": share, **serves[j]}
+            for j, share in greatest(row, 0.01)[:MAX_KERNELS]
+        )
+        for row in posterior
+    ]
 
 
 def shapley_parts(

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.stats import binomtest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from ..arrays import to_numpy
+from ..arrays import as_float64, to_numpy
 from ..data.labels import class_codes, label_column
 from ..errors import KernelpoolError
 from ..sums import Sums, record
@@ -74,9 +74,7 @@ class Rate(JsonRecord):
     def of(cls, n_errors: int, n_rows: int, alpha: float) -> Self:
         """Of counts; each end of the interval is wrong with half of `alpha`."""
         low, high = binomial_interval(n_errors, n_rows, alpha)
-        return cls(
-            int(n_rows), int(n_errors), float(n_errors / n_rows), float(low), float(high), 1 - alpha
-        )
+        return cls(n_rows, n_errors, n_errors / n_rows, float(low), float(high), 1 - alpha)
 
     def __str__(self) -> str:
         interval = (
@@ -455,7 +453,7 @@ def compare_models(
             f"Both must know the same classes; got {list(classes)} and {list(second.classes_)}."
         )
     codes = class_codes(label_column(y, len(X)), classes, None)
-    a, b = (np.asarray(to_numpy(model.predict_proba(X)), np.float64) for model in (first, second))
+    a, b = (as_float64(to_numpy(model.predict_proba(X))) for model in (first, second))
     return ModelComparison.of(codes, a, b, alpha)
 
 

@@ -5,7 +5,6 @@ diagram.
 from html import escape
 from typing import Any
 
-import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -94,10 +93,7 @@ def _feature_text(inside: FittedPipeline, j: int, i: int) -> str:
 
 def _class_shares(table: KernelTable, j: int, classes: Any) -> str:
     """The most frequent classes of a kernel."""
-    if table.class_posterior is None or not len(classes):
-        return ""
-    posterior = table.class_posterior[j]
-    order = np.argsort(-posterior, kind="stable")[: np.count_nonzero(posterior >= 0.005)].tolist()
-    texts = [f"{shorten(str(classes[k]), NAME_LENGTH)} {percent(posterior[k], 0)}" for k in order]
-    more = [f"{len(order) - LISTED_CLASSES} more"] if len(order) > LISTED_CLASSES else []
+    shares = table.classes(j) if len(classes) else []
+    texts = [f"{shorten(str(classes[k]), NAME_LENGTH)} {percent(share, 0)}" for k, share in shares]
+    more = [f"{len(texts) - LISTED_CLASSES} more"] if len(texts) > LISTED_CLASSES else []
     return ", ".join([*texts[:LISTED_CLASSES], *more])

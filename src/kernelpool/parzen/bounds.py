@@ -217,7 +217,6 @@ def certified_error(
         # / m
         chi = math.sqrt(2 * (log_networks(n_kernels, n_kept) + math.log(1 / alpha)) / n_rows)
         return min(1.0, ((chi + math.sqrt(chi**2 + 4 * test_error)) / 2) ** 2)
-    _check_slack(slack)
 
     def excess(log_error: float) -> float:
         """Falls in the error; zero where as many rows are needed as there are."""

@@ -577,20 +577,17 @@ class SizeSearch:
         """Whether the full network misclassifies each row, left out of its own vote, (n,)."""
         self.full_error = float(np.average(self.full_wrong, weights=rows.weight))
         fold = stratified_folds(rows.codes, N_FOLDS, key=row_keys(rows.x, rows.weight))
-        self.reductions, _ = cross_fit(self._without, (np.arange(len(rows)),), fold)
+
+        def of_others(train: Any, held_out: Any) -> tuple[tuple[np.ndarray, Reduction], Any]:
+            others = Reduction(rows.take(*train), reduction.settings, reduction.rng)
+            return (held_out[0], others), held_out[0]
+
+        self.reductions, _ = cross_fit(of_others, (np.arange(len(rows)),), fold)
         """For each fold, the positions of its rows and the networks of all others."""
         self.standard_error = math.inf
         """Of the excess of the size tried last."""
         self.curve: list[tuple[int, float]] = []
         """Sizes tried, and the error of each on held-out rows."""
-
-    def _without(
-        self, train: tuple[np.ndarray], held_out: tuple[np.ndarray]
-    ) -> tuple[tuple[np.ndarray, Reduction], np.ndarray]:
-        """`fit` for `cross_fit`."""
-        whole = self.reduction
-        reduction = Reduction(whole.rows.take(train[0]), whole.settings, whole.rng)
-        return (held_out[0], reduction), held_out[0]
 
     def build(self) -> Trial:
         """The network of all rows: of the smallest size that suffices, or as much larger as it

@@ -434,13 +434,6 @@ def _days(inside: FittedPipeline, name: str) -> str:
     return " days" if name in inside.dates else ""
 
 
-def _classes(table: Any, j: int, most: int) -> list[tuple[int, float]]:
-    """Codes and shares of the most frequent classes of kernel j."""
-    posterior = table.class_posterior[j]
-    order = np.argsort(-posterior, kind="stable")[:most].tolist()
-    return [(k, float(posterior[k])) for k in order if posterior[k] >= 0.005]
-
-
 def _kernels(inside: FittedPipeline, x: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
     """The greatest kernels, with what they are along features; `x` are rows, (n, d)."""
     if inside.kernels is None:
@@ -452,7 +445,7 @@ def _kernels(inside: FittedPipeline, x: np.ndarray, names: list[str]) -> list[di
         if len(traits) > MOST_COLUMNS:
             traits = sorted(traits, key=lambda trait: -trait["away"])[:MOST_TRAITS]
         kernel = {"index": j, "group": table.group[j] if table.group else "", "traits": traits}
-        classes = [(names[k], share) for k, share in _classes(table, j, 4)]
+        classes = [(names[k], share) for k, share in table.classes(j)[:4]]
         described.append({**kernel, "share": float(table.share[j]), "classes": classes})
     return described
 
@@ -693,7 +686,7 @@ def _drawn_kernels(
         {
             "index": j,
             "share": float(table.share[j]),
-            "classes": _classes(table, j, 5),
+            "classes": table.classes(j)[:5],
             "mean": table.mean[j][axes].tolist(),
             "covariance": inside.covariance(j, axes).tolist(),
         }
