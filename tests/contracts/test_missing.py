@@ -181,7 +181,7 @@ def test_draws_have_the_conditional_moments(family):
 def test_questions_about_no_feature_are_refused():
     X, _, y = some_data()
     model = SharedKernelClassifier.prbf(4, random_state=0).fit(X, y)
-    with pytest.raises(KernelpoolError, match="positions below 3 or names of features; got 'wid"):
+    with pytest.raises(KernelpoolError, match="features must be positions below 3; got 'wid"):
         model.marginal(["width"])
     with pytest.raises(KernelpoolError, match="and one that is not given"):
         model.conditional(X[0])

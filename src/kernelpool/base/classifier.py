@@ -272,20 +272,21 @@ def prior_shift(class_prior: np.ndarray, class_share: np.ndarray) -> np.ndarray:
 class DensityClassifier(ProbabilityClassifier):
     """Labels, probabilities and densities from log p(x|C_k).
 
-    In a subclass `_density(rows)` computes the log-density of each class, `_posterior(rows)` the
-    responsibilities of the kernels, and `_sample_rows` draws rows of given classes.
+    The fitted record of a subclass has `densities`, whose `log_density(rows)` computes the
+    log-density of each class, `posterior(rows)` the responsibilities of the kernels, and `sample`
+    draws rows of given classes.
     """
 
     class_prior_: np.ndarray
 
     def _density(self, rows: Rows) -> RowFunction:
-        raise NotImplementedError
+        return self._fitted.densities.log_density(rows)  # type: ignore[no-any-return]
 
     def _posterior(self, rows: Rows) -> RowFunction:
-        raise NotImplementedError
+        return self._fitted.densities.posterior(rows)  # type: ignore[no-any-return]
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        raise NotImplementedError
+        return self._fitted.densities.sample(codes, rng)  # type: ignore[no-any-return]
 
     def _joint(self, rows: Rows) -> RowFunction:
         """log P(C_k) p(x|C_k)."""

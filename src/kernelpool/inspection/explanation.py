@@ -37,7 +37,7 @@ from ..arrays import as_float64, safe_log, to_numpy
 from ..data.door import encoded_rows
 from ..data.labels import class_codes, label_column
 from ..errors import KernelpoolError
-from ..tables.columns import Columns
+from ..tables.columns import Columns, as_table
 from ..text import JsonRecord, decimals_of, percent, plural, shown, signed, text_of
 from .description import describe, greatest
 from .pipeline import FittedPipeline, cells_of, feature_names, innermost, never_seen
@@ -65,16 +65,6 @@ LONGEST_BAR = 24
 
 
 # -- rows with missing cells -----------------------------------------------------------------------
-
-
-def _table(X: Any) -> Any:
-    """Rows, of a single one too."""
-    if hasattr(X, "to_frame"):  # a row of a data frame
-        return X.to_frame().T.infer_objects()
-    if hasattr(X, "columns"):
-        return X
-    X = to_numpy(X) if hasattr(X, "__dlpack__") else X
-    return [X] if np.ndim(X) == 1 else X
 
 
 def encoded(
@@ -265,7 +255,7 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
     >>> bool(np.isclose(why.prior + sum(part.part for part in why.features), why.log_odds))
     True
     """
-    X = _table(X)
+    X = as_table(X)
     columns, x, log_proba, coded = encoded(model, X)
     classes = np.asarray(model.classes_)
     if against is not None and against not in classes.tolist():
@@ -470,7 +460,7 @@ def feature_importance(
     >>> bool((found.importance > 0).all())
     True
     """
-    columns, x, log_proba, _ = encoded(model, _table(X))
+    columns, x, log_proba, _ = encoded(model, as_table(X))
     codes = class_codes(label_column(y, len(x)), np.asarray(model.classes_), None)
     weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     total = weight.sum()

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -26,7 +25,6 @@ from ..data.door import TrainingData, encoded_rows, surveyed, training_data, val
 from ..data.folds import SampledRows, row_keys
 from ..data.labels import (
     check_columns,
-    check_shape,
     class_codes,
     class_prior_for,
     given_array,
@@ -43,7 +41,7 @@ from ..kernels import FAMILIES, Gaussian, as_diag
 from ..penalties import Overlap
 from ..penalties.penalty import Subkernels
 from ..rows import Frame, Rows, as_rows, one_blas_thread
-from ..tables.columns import Columns
+from ..tables.columns import Columns, as_table
 from ..text import plural
 from .conditional import fit_discriminative
 from .description import gaussians_text, kernel_table, sharing_of, sharing_text
@@ -558,9 +556,7 @@ class SharedKernelClassifier(  # type: ignore[misc]
         if self.class_prior is not None:
             prior = class_prior_for(self.class_prior, labels, np.full(len(labels), 1 / len(labels)))
             settings = replace(settings, class_prior=prior)
-        rows, weight, columns = mini_batch(
-            self, X, y, sample_weight, labels, self.unlabeled, self.n_jobs
-        )
+        rows, weight, columns = mini_batch(self, X, y, sample_weight, labels)
         with one_blas_thread(), named_features(columns):
             if not begun:
                 stream = begin(surveyed(rows, labels), settings, half_life)
@@ -692,18 +688,9 @@ class SharedKernelClassifier(  # type: ignore[misc]
 
     # -- the fitted network ------------------------------------------------------------------------
 
-    def _density(self, rows: Rows) -> RowFunction:
-        return self._fitted.network.log_density(rows)
-
     def _scores(self, rows: Rows) -> RowFunction:
         fitted = self._fitted
         return fitted.log_proba(rows) if fitted.discriminative else self._joint(rows)
-
-    def _posterior(self, rows: Rows) -> RowFunction:
-        return self._fitted.network.posterior(rows)
-
-    def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        return self._fitted.network.sample(codes, rng)
 
     # -- missing cells -----------------------------------------------------------------------------
 
@@ -803,7 +790,9 @@ class SharedKernelClassifier(  # type: ignore[misc]
             Of these features alone, in the order given.
         """
         check_is_fitted(self)
-        return self._model_of(self._fitted.network.marginal, self._positions(features, "features"))
+        columns = self.columns_.positions(features, "features")
+        network = self._fitted.network.marginal(columns)
+        return self._model(network, self.classes_, self.columns_.select(columns))
 
     def conditional(self, x: Any, given: Sequence[Any] | None = None) -> "SharedKernelClassifier":
         """The model of the other features once some are known, for one row: its class priors are
@@ -837,36 +826,17 @@ class SharedKernelClassifier(  # type: ignore[misc]
         [0.5 0.5] [1. 7.] [0.75 0.75]
         """
         check_is_fitted(self)
-        categorical = any(self.columns_.levels)
-        row = self.columns_.encode(_one_row(x))[0] if categorical else np.asarray(x, np.float64)
-        check_shape("x", row, (self.n_features_in_,))
+        (row,) = encoded_rows(self, as_table(x), dtype=np.float64)
         at = np.flatnonzero(~np.isnan(row)).tolist()
-        at = at if given is None else self._positions(given, "given")
+        at = at if given is None else self.columns_.positions(given, "given")
         rest = [i for i in range(self.n_features_in_) if i not in at]
-        if not rest or not np.isfinite(row[at]).all():
+        if not rest or np.isnan(row[at]).any():
             raise KernelpoolError(
                 "conditional needs known values of the features that are given, and one that is "
                 f"not given; got {row.tolist()} and given={list(at)}."
             )
-        return self._model_of(partial(self._fitted.network.conditional, row, at), rest)
-
-    def _positions(self, features: Sequence[Any], name: str) -> list[int]:
-        """Features by position or name, as positions."""
-        names = {str(name): i for i, name in enumerate(self.columns_.names or ())}
-        known: dict[Any, int] = {**names, **{i: i for i in range(self.n_features_in_)}}
-        unknown = [f for f in features if f not in known]
-        if unknown or not len(features):
-            got = f"got {unknown[0]!r}" if unknown else "got none"
-            raise KernelpoolError(
-                f"{name} must be positions below {self.n_features_in_} or names of features; {got}."
-            )
-        return [known[f] for f in features]
-
-    def _model_of(
-        self, densities: Callable[[list[int]], ClassDensities], columns: list[int]
-    ) -> "SharedKernelClassifier":
-        """A model of some of the columns."""
-        return self._model(densities(columns), self.classes_, self.columns_.select(columns))
+        network = self._fitted.network.conditional(row, at, rest)
+        return self._model(network, self.classes_, self.columns_.select(rest))
 
     # -- model choice ------------------------------------------------------------------------------
 
@@ -1044,10 +1014,3 @@ class SharedKernelClassifier(  # type: ignore[misc]
             f"{features_text(self)}{training_text(self)}",
             kernel_table(self),
         )
-
-
-def _one_row(x: Any) -> Any:
-    """One row as a table of one row."""
-    if hasattr(x, "to_frame"):  # of pandas
-        return x.to_frame().T
-    return x if hasattr(x, "shape") and len(x.shape) == 2 else np.asarray(x, dtype=object)[None, :]

@@ -24,7 +24,7 @@ from ..penalties import Overlap
 from ..penalties.penalty import Subkernels
 from ..records import nested, saved, unsaved
 from ..rows import Block, Frame, Rows, as_rows
-from ..softmax import shares_of
+from ..softmax import log_weighted_sums, shares_of
 from ..tables.columns import Columns
 from .network import Params, SharedKernel
 from .start import Start
@@ -32,8 +32,8 @@ from .start import Start
 CLOSED = 1e-8
 """Sharing at or below this is none."""
 
-Member = tuple[SharedKernel, NaturalParams, Any]
-"""A network, its kernels in the frame of some rows, and its mixing weights."""
+Member = tuple[SharedKernel, NaturalParams]
+"""A network and its kernels in the frame of some rows."""
 
 
 def frame_of(
@@ -131,13 +131,11 @@ class ClassDensities:
 
     def log_density(self, rows: Rows) -> RowFunction:
         """log p(x|C_k), (n, K)."""
-        return average_density([self], rows)
+        return Average([self]).log_density(rows)
 
     def posterior(self, rows: Rows) -> RowFunction:
         """P(j|x), (n, M)."""
-        ((network, natural_params, mixing),), framed = in_one_frame([self], rows)
-        params = natural_params, mixing, self.class_prior
-        return RowFunction(framed, network.kernel_posterior, params)
+        return Average([self]).posterior(rows)
 
     def imputed(
         self,
@@ -152,7 +150,7 @@ class ClassDensities:
         # the last column is for any class
         log_share = safe_log(np.column_stack([self.mixing, self.mixing @ self.class_prior]))
         codes = np.full(len(x), -1) if codes is None else codes
-        ((network, natural_params, _),), rows = in_one_frame(
+        ((network, natural_params),), rows = in_one_frame(
             [self], as_rows(x, np.arange(len(x)), n_jobs=n_jobs)
         )
         imputed = rows.each(_impute, network, natural_params, log_share, codes, drawn)
@@ -183,7 +181,7 @@ class ClassDensities:
         """
         frame = self.frame
         cells = np.where(np.isin(np.arange(len(row)), known), row, np.nan)[None, :]
-        ((network, natural_params, _),), rows = in_one_frame([self], as_rows(cells))
+        ((network, natural_params),), rows = in_one_frame([self], as_rows(cells))
         log_kernel = rows.each(lambda block, p: network.by_kernel(block, p).T, natural_params)[0]
         joint = np.exp(log_kernel - log_kernel.max())[:, None] * self.mixing
         of_class = joint.sum(axis=0)
@@ -228,101 +226,81 @@ def in_one_frame(
     """Mixtures with their kernels in a frame, that of the first if none is given, and rows in it."""
     frame = mixtures[0].frame if frame is None else frame
     members = tuple(
-        (mixture.network, mixture.natural_params(rows.eps, frame), mixture.mixing)
-        for mixture in mixtures
+        (mixture.network, mixture.natural_params(rows.eps, frame)) for mixture in mixtures
     )
-    width = max(sum(params.weight.shape) + 2 * mixing.shape[1] for _, params, mixing in members)
+    n_classes = mixtures[0].mixing.shape[1]
+    width = max(sum(params.weight.shape) for _, params in members) + 2 * n_classes
     return members, rows.framed(frame, width)
 
 
-def average_density(
-    mixtures: Sequence[ClassDensities], rows: Rows, weights: Sequence[float] | None = None
-) -> RowFunction:
-    """log of the mean p(x|C_k) of some mixtures, weighted if weights are given."""
-    frame = mixtures[0].frame
-    members, framed = in_one_frame(mixtures, rows)
-    params = members, _log_weights(mixtures, weights), frame.log_volume, np.log(frame.unit)
-    return RowFunction(framed, _average_log_density, params)
-
-
-def _log_weights(mixtures: Sequence[Any], weights: Sequence[float] | None) -> tuple[float, ...]:
-    weights = [1 / len(mixtures)] * len(mixtures) if weights is None else weights
-    return tuple(np.log(weights).tolist())
-
-
-def _average_log_density(
-    block: Block,
-    members: tuple[Member, ...],
-    log_weights: tuple[float, ...],
-    log_volume: float,
-    log_unit: Any,
-) -> Any:
-    """Titsias & Likas 2001, (38): log of the mean of the networks' densities, (n, K), in the units
-    of the data.
+@dataclass(frozen=True)
+class Average:
+    """The mean of several class densities, weighted if weights are given (Titsias & Likas 2001,
+    (38)): one mixture of all of their kernels.
     """
-    terms = [
-        network.log_density(block, *params) + log_weight
-        for (network, *params), log_weight in zip(members, log_weights, strict=True)
-    ]
-    log_density = terms[0]
-    if len(terms) > 1:
-        log_density = logsumexp(namespace(block.x).stack(terms), axis=0)
+
+    mixtures: Sequence[ClassDensities]
+    weights: Sequence[float] | None = None
+    class_prior: np.ndarray | None = None
+    """None for those of each mixture."""
+
+    def log_density(self, rows: Rows) -> RowFunction:
+        """log p(x|C_k), (n, K)."""
+        members, framed = in_one_frame(self.mixtures, rows)
+        frame = self.mixtures[0].frame
+        mixing = self._weighted([mixture.mixing for mixture in self.mixtures])
+        params = members, mixing, frame.log_volume, np.log(frame.unit)
+        return RowFunction(framed, _log_density, params)
+
+    def posterior(self, rows: Rows) -> RowFunction:
+        """P(mixture, kernel | x), (n, M of all mixtures)."""
+        members, framed = in_one_frame(self.mixtures, rows)
+        shares = [
+            mixture.mixing @ (mixture.class_prior if self.class_prior is None else self.class_prior)
+            for mixture in self.mixtures
+        ]
+        return RowFunction(framed, _posterior, (members, safe_log(self._weighted(shares))))
+
+    def sample(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        """Encoded rows drawn from the classes of `codes`, (n, d)."""
+        share = None if self.weights is None else np.array(self.weights) / sum(self.weights)
+        drawn = rng.choice(len(self.mixtures), size=len(codes), p=share)
+        x = np.empty((len(codes), len(self.mixtures[0].levels)))
+        for i in np.unique(drawn):
+            x[drawn == i] = self.mixtures[i].sample(codes[drawn == i], rng)
+        return x
+
+    def _weighted(self, shares: list[np.ndarray]) -> np.ndarray:
+        """Shares of the kernels of each mixture as shares in the mean, of all kernels."""
+        n = len(self.mixtures)
+        weights = [1 / n] * n if self.weights is None else self.weights
+        return np.concatenate([w * share for w, share in zip(weights, shares, strict=True)])
+
+
+def _by_kernel(block: Block, members: tuple[Member, ...]) -> Any:
+    """log p(x|j) of the kernels of all networks, (M of all, n)."""
+    parts = [network.by_kernel(block, natural_params) for network, natural_params in members]
+    return parts[0] if len(parts) == 1 else namespace(block.x).concat(parts, axis=0)
+
+
+def _log_density(
+    block: Block, members: tuple[Member, ...], mixing: Any, log_volume: float, log_unit: Any
+) -> Any:
+    """log p(x|C_k), (n, K), in the units of the data."""
+    log_density = log_weighted_sums(_by_kernel(block, members), mixing).T
     # where cells are missing, the volume is that of the known ones, (n, 1)
     missing = block.missing
     return log_density - (log_volume if missing is None else (missing.observed @ log_unit)[:, None])
 
 
-def average_posterior(
-    mixtures: Sequence[ClassDensities],
-    class_priors: Sequence[np.ndarray],
-    rows: Rows,
-    weights: Sequence[float] | None = None,
-) -> RowFunction:
-    """P(mixture, kernel | x), (n, M of all mixtures), each mixture with its class priors."""
-    members, framed = in_one_frame(mixtures, rows)
-    params = members, _log_weights(mixtures, weights), tuple(class_priors)
-    return RowFunction(framed, _average_posterior, params)
-
-
-def _average_posterior(
-    block: Block,
-    members: tuple[Member, ...],
-    log_weights: tuple[float, ...],
-    class_priors: tuple[Any, ...],
-) -> Any:
-    xp = namespace(block.x)
-    terms = [
-        logsumexp(network.log_density(block, *params) + safe_log(prior), axis=1) + log_weight
-        for (network, *params), prior, log_weight in zip(
-            members, class_priors, log_weights, strict=True
-        )
-    ]
-    share = shares_of(xp.stack(terms), axis=0)  # (L, n)
-    posteriors = [
-        network.kernel_posterior(block, natural_params, mixing, class_priors[i])
-        * share[i, :][:, None]
-        for i, (network, natural_params, mixing) in enumerate(members)
-    ]
-    return xp.concat(posteriors, axis=1)
-
-
-def sample_average(
-    mixtures: Sequence[ClassDensities],
-    codes: np.ndarray,
-    rng: np.random.RandomState,
-    weights: np.ndarray | None = None,
-) -> np.ndarray:
-    """Encoded rows drawn from the classes of `codes` by the mean of some mixtures, (n, d)."""
-    drawn = rng.choice(len(mixtures), size=len(codes), p=weights)
-    x = np.empty((len(codes), len(mixtures[0].levels)))
-    for i in np.unique(drawn):
-        x[drawn == i] = mixtures[i].sample(codes[drawn == i], rng)
-    return x
+def _posterior(block: Block, members: tuple[Member, ...], log_share: Any) -> Any:
+    return shares_of(_by_kernel(block, members) + log_share[:, None], axis=0).T
 
 
 def _average_log_proba(
     block: Block,
     members: tuple[Member, ...],
+    mixing: tuple[Any, ...],
     log_priors: tuple[Any, ...],
     shift: Any,
     log_prior: Any,
@@ -334,8 +312,10 @@ def _average_log_proba(
     """
     xp = namespace(block.x)
     each = [
-        log_softmax(network.log_density(block, *params) + own_prior)
-        for (network, *params), own_prior in zip(members, log_priors, strict=True)
+        log_softmax(network.log_density(block, natural_params, weights) + own_prior)
+        for (network, natural_params), weights, own_prior in zip(
+            members, mixing, log_priors, strict=True
+        )
     ]
     log_proba = logsumexp(xp.stack(each), axis=0) + shift
     if block.missing is None:
@@ -408,8 +388,15 @@ class FittedSharedKernel:
         members, framed = in_one_frame(networks, rows, self.network.frame)
         log_priors = tuple(safe_log(network.class_prior) for network in networks)
         prior = self.network.class_prior
-        params = members, log_priors, prior_shift(prior, self.class_shares), safe_log(prior)
+        mixing = tuple(network.mixing for network in networks)
+        shift = prior_shift(prior, self.class_shares)
+        params = members, mixing, log_priors, shift, safe_log(prior)
         return RowFunction(framed, _average_log_proba, params)
+
+    @property
+    def densities(self) -> ClassDensities:
+        """Of the classes."""
+        return self.network
 
     @property
     def n_parameters(self) -> int:

@@ -350,13 +350,6 @@ class SharedKernel:
             return self.kernel.log_density(natural_params, block.x)
         return self.kernel.observe(natural_params, block).log_density
 
-    def kernel_posterior(
-        self, block: Block, natural_params: NaturalParams, mixing: Array, class_prior: Array
-    ) -> Array:
-        """P(j|x), the class summed out, (n, M)."""
-        log_joint = self.by_kernel(block, natural_params) + safe_log(mixing @ class_prior)[:, None]
-        return shares_of(log_joint, axis=0).T
-
     def impute(
         self,
         block: Block,

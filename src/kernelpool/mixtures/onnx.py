@@ -5,13 +5,13 @@ Rows are a `kernelpool.app.onnx.graph.Tensor`.
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ..base.classifier import prior_shift
 from ..rows import Frame
-from .fitted import ClassDensities, FittedSharedKernel
+from .fitted import Average, ClassDensities, FittedSharedKernel
 
 
 def to_graph(x: Any, fitted: FittedSharedKernel) -> dict[str, Any]:
@@ -29,25 +29,24 @@ def to_graph(x: Any, fitted: FittedSharedKernel) -> dict[str, Any]:
     for network in fitted.discriminative:
         joint = class_densities(rows, network, frame, known) + g.safe_log(network.class_prior)
         probabilities.append(joint.softmax())
-    share: Any = fitted.class_shares
-    probability = (g.mean(probabilities) * (prior / np.where(share > 0, share, 1.0))).shares()
+    assert fitted.class_shares is not None
+    shift = np.exp(prior_shift(prior, fitted.class_shares))
+    probability = (g.mean(probabilities) * shift).shares()
     if known is not None:
         probability = g.where(known.sum(1, keepdims=True) < 0.5, prior, probability)
     return answers | {"scores": probability, "probabilities": probability}
 
 
-def average_to_graph(
-    x: Any, networks: Sequence[ClassDensities], class_prior: np.ndarray
-) -> dict[str, Any]:
+def average_to_graph(x: Any, average: Average) -> dict[str, Any]:
     """Titsias & Likas 2001, (38): answers of a `SharingAverageClassifier`."""
-    frame = networks[0].frame
-    rows, known, log_volume = in_frame(x, networks[0])
-    parts = [class_densities(rows, network, frame, known) for network in networks]
+    first = average.mixtures[0]
+    rows, known, log_volume = in_frame(x, first)
+    parts = [class_densities(rows, mixture, first.frame, known) for mixture in average.mixtures]
     log_density = (x.graph.stack(parts) - math.log(len(parts))).logsumexp() - log_volume
-    return from_density(log_density, class_prior)
+    return from_density(log_density, average.class_prior)
 
 
-def from_density(log_density: Any, class_prior: np.ndarray) -> dict[str, Any]:
+def from_density(log_density: Any, class_prior: Any) -> dict[str, Any]:
     """Answers from log p(x|C_k), (n, K)."""
     joint = log_density + log_density.graph.safe_log(class_prior)
     return {

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import MetaEstimatorMixin, _fit_context, clone
 from sklearn.utils import check_random_state
 
-from ..base.classifier import DensityClassifier, RowFunction
+from ..base.classifier import DensityClassifier
 from ..errors import KernelpoolError, without_column_warnings
 from ..inspection.description import (
     Description,
@@ -22,13 +22,12 @@ from ..inspection.description import (
     training_text,
 )
 from ..records import saved
-from ..rows import Rows
 from ..tables.columns import Columns
 from ..text import plural
 from .classifier import SharedKernelClassifier
 from .description import gaussians_text, kernel_table, member_name, sharing_name
 from .fit import Training, as_record, is_learned
-from .fitted import ClassDensities, average_density, average_posterior, sample_average
+from .fitted import Average
 from .onnx import average_to_graph
 from .start import check_degree
 
@@ -43,6 +42,12 @@ class FittedSharingAverage:
     estimators: list[SharedKernelClassifier]
     n_iter: int
     converged: bool
+
+    @property
+    def densities(self) -> Average:
+        """The mean of those of the networks."""
+        mixtures = [member._fitted.network for member in self.estimators]
+        return Average(mixtures, class_prior=self.class_prior)
 
 
 class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: ignore[misc]
@@ -200,22 +205,8 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
             converged=all(member.converged_ for member in members),
         )
 
-    @property
-    def _mixtures(self) -> list[ClassDensities]:
-        return [member._fitted.network for member in self.estimators_]
-
-    def _density(self, rows: Rows) -> RowFunction:
-        return average_density(self._mixtures, rows)
-
-    def _posterior(self, rows: Rows) -> RowFunction:
-        mixtures = self._mixtures
-        return average_posterior(mixtures, [self.class_prior_] * len(mixtures), rows)
-
-    def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        return sample_average(self._mixtures, codes, rng)
-
     def _to_graph(self, x: Any) -> dict[str, Any]:
-        return average_to_graph(x, self._mixtures, self.class_prior_)
+        return average_to_graph(x, self._fitted.densities)
 
     def _describe(self) -> Description:
         """The kernels of all networks, one network after the other."""

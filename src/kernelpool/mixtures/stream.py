@@ -279,13 +279,7 @@ def stream_classes(known: np.ndarray | None, given: Any) -> np.ndarray:
 
 
 def mini_batch(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    classes: np.ndarray,
-    unlabeled: Any,
-    n_jobs: int | None,
+    estimator: Any, X: Any, y: Any, sample_weight: Any, classes: np.ndarray
 ) -> tuple[Rows, float, Columns]:
     """Rows of one call to `partial_fit`, their weight and columns."""
     if is_lazy(X) or is_source(X, y):
@@ -294,16 +288,12 @@ def mini_batch(
             "for each part, or use fit."
         )
     columns, X = complete_numbers(estimator, X, "partial_fit")
-    labels = label_column(y, X.shape[0])
-    codes = class_codes(labels, classes, unlabeled)
-    weight = None if sample_weight is None else given_weights(X, sample_weight)
-    rows = as_rows(
-        X, column_like(X, codes), None if weight is None else column_like(X, weight), n_jobs=n_jobs
-    )
+    codes = class_codes(label_column(y, X.shape[0]), classes, estimator.unlabeled)
+    weight = given_weights(X, sample_weight)
+    rows = as_rows(X, column_like(X, codes), column_like(X, weight), n_jobs=estimator.n_jobs)
     if is_foreign_array(X):
         check_finite(rows)
-    total = float(len(codes) if weight is None else weight.sum())
-    return rows, total, columns
+    return rows, float(weight.sum()), columns
 
 
 # -- the beginning ---------------------------------------------------------------------------------

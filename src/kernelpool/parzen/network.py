@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
 
 from ..arrays import safe_log, squared_distances
+from ..base.classifier import prior_shift
 from ..complete.classifier import CompleteDoor
 from ..data.folds import row_keys
 from ..records import nested, saved
@@ -391,8 +392,7 @@ class ParzenNetwork:
         """log P(C_k|x) of complete rows, (n, K)."""
         scores = tempered_scores(self.of_rows(class_scores, z), self.temperature)
         if self.class_prior is not self.fitted_prior:
-            fitted_prior = np.where(self.fitted_prior > 0, self.fitted_prior, 1.0)
-            scores = scores + safe_log(self.class_prior / fitted_prior)
+            scores = scores + prior_shift(self.class_prior, self.fitted_prior)
         return log_softmax(scores, axis=1)
 
     def log_density(self, z: np.ndarray) -> np.ndarray:

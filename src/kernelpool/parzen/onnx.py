@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import safe_log
+from ..base.classifier import prior_shift
 from ..errors import KernelpoolError
 from .network import INSIDE, LONGEST_ODDS, PROFILES, FittedParzen, GaussianProfile, Hypersphere
 
@@ -33,8 +34,7 @@ def to_graph(x: Any, fitted: FittedParzen) -> dict[str, Any]:
     log_norm = network.log_norm
     weight = np.eye(net.n_classes)[net.codes] * net.weight[:, None]  # votes of kernels, (M, K)
     alone = np.where(weight.any(axis=0), -safe_log(weight.sum(axis=0)) - log_norm, -np.inf)
-    fitted_prior = np.where(network.fitted_prior > 0, network.fitted_prior, 1.0)
-    shift = safe_log(network.class_prior / fitted_prior)
+    shift = prior_shift(network.class_prior, network.fitted_prior)
     log_scale = net.log_scale - log_norm
 
     def from_votes(log_votes: Any) -> dict[str, Any]:

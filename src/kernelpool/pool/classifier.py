@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array
-from ..base.classifier import DensityClassifier, RowFunction, Transform
+from ..base.classifier import DensityClassifier, Transform
 from ..base.constraints import N_JOBS, POSITIVE, PRIOR
 from ..data.door import check_in_memory, encoded_rows, training_data
 from ..data.labels import class_codes, class_prior_for, is_matrix
@@ -23,7 +23,6 @@ from ..inspection.description import (
     features_text,
     joined_tables,
 )
-from ..mixtures.fitted import average_density, average_posterior, sample_average
 from ..rows import Rows
 from ..text import plural
 from .combine import POOLINGS
@@ -246,19 +245,6 @@ class PooledClassifier(DensityClassifier):
     def _rows(self, X: Any) -> Rows:
         check_in_memory(type(self).__name__, X)
         return super()._rows(X)
-
-    def _density(self, rows: Rows) -> RowFunction:
-        mixtures, weights = self._fitted.mixtures()
-        return average_density(mixtures, rows, weights)
-
-    def _posterior(self, rows: Rows) -> RowFunction:
-        mixtures, weights = self._fitted.mixtures()
-        priors = [mixture.class_prior for mixture in mixtures]
-        return average_posterior(mixtures, priors, rows, weights)
-
-    def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        mixtures, weights = self._fitted.mixtures()
-        return sample_average(mixtures, codes, rng, np.array(weights) / sum(weights))
 
     @available_if(_has_densities)  # type: ignore[untyped-decorator]
     def impute(self, X: Any, y: Any = None) -> Any:

@@ -34,7 +34,7 @@ from ..base.estimator import fitted_record
 from ..complete.imputation import draws_of
 from ..em import Stop, em
 from ..lbfgs import maximize
-from ..mixtures.fitted import ClassDensities
+from ..mixtures.fitted import Average, ClassDensities
 from ..records import saved, unsaved
 from ..tables.columns import Columns
 from .views import TABLES, View, ViewedRows
@@ -117,11 +117,12 @@ class FittedPool:
         """The networks that have a part in the densities."""
         return [network for network in self.networks if network.density_weight > 0]
 
-    def mixtures(self) -> tuple[list[ClassDensities], list[float]]:
-        """The mixtures that have a part in the densities, and their weights."""
+    @property
+    def densities(self) -> Average:
+        """The mean of the mixtures that have a part in the densities."""
         networks = self.density_networks
         mixtures = [fitted_record(network.estimator).network for network in networks]
-        return mixtures, [network.density_weight for network in networks]
+        return Average(mixtures, [network.density_weight for network in networks])
 
     def scores(self, x: np.ndarray, table: Any) -> np.ndarray:
         """log P(C_k|x) up to a constant of the row, of encoded rows, (n, K); `table` is what was

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import safe_log
+from ..base.classifier import prior_shift
 from ..base.estimator import Estimator
 from ..errors import KernelpoolError
 from .combine import LEAST_LOG_PROBA
@@ -42,7 +42,7 @@ def to_graph(x: Any, fitted: Any) -> dict[str, Any]:
         scores = (stacked + g.safe_log(fitted.weights)[:, None]).logsumexp()
     else:
         scores = (stacked * fitted.weights[:, None]).sum(1)
-    scores = scores + g.finite(safe_log(fitted.class_prior) - np.log(fitted.class_shares))
+    scores = scores + g.finite(prior_shift(fitted.class_prior, fitted.class_shares))
     pooled = {"scores": scores, "probabilities": scores.softmax()}
     weight = np.array([network.density_weight for network in fitted.networks])
     if weight.any():

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import to_numpy
 from ..errors import ColumnWarning, KernelpoolError, warn
 from ..records import saved
 from ..text import is_missing, listed, shorten
@@ -261,6 +262,13 @@ class Columns:
             ranges=tuple(self.ranges[i] for i in at) if self.ranges else (),
         )
 
+    def positions(self, chosen: Sequence[Any], argument: str) -> list[int]:
+        """Columns that are named, counted or marked in an argument, as positions."""
+        at = _positions(chosen, len(self), self.names, argument)
+        if not at:
+            raise KernelpoolError(f"{argument} must hold at least one column.")
+        return at
+
     def unknown(self, X: Any) -> dict[str, int]:
         """How many cells of each categorical column hold a value that is not among its
         categories.
@@ -435,14 +443,25 @@ def _is_categorical(column: Any) -> bool:
     )
 
 
-def _positions(chosen: Any, d: int, names: tuple[str, ...] | None) -> list[int]:
+def as_table(X: Any) -> Any:
+    """Rows, of a single one too."""
+    if hasattr(X, "to_frame"):  # a row of a data frame
+        return X.to_frame().T.infer_objects()
+    if hasattr(X, "columns"):
+        return X
+    X = to_numpy(X) if hasattr(X, "__dlpack__") else X
+    return [X] if np.ndim(X) == 1 else X
+
+
+def _positions(
+    chosen: Any, d: int, names: tuple[str, ...] | None, argument: str = "categorical_features"
+) -> list[int]:
     """Columns that are named, counted or marked, as positions."""
     marks = [] if chosen is None else list(chosen)
     if marks and all(isinstance(mark, bool | np.bool_) for mark in marks):
         if len(marks) != d:
             raise KernelpoolError(
-                f"categorical_features must mark each of the {d} columns of X; got {len(marks)} "
-                f"marks."
+                f"{argument} must mark each of the {d} columns of X; got {len(marks)} marks."
             )
         return np.flatnonzero(marks).tolist()
     known: dict[Any, int] = {
@@ -453,9 +472,9 @@ def _positions(chosen: Any, d: int, names: tuple[str, ...] | None) -> list[int]:
     if unknown:
         what = "positions" if names is None else "names of columns or positions"
         raise KernelpoolError(
-            f"categorical_features must be {what} below {d}; got {shorten(repr(unknown[0]), 200)}."
+            f"{argument} must be {what} below {d}; got {shorten(repr(unknown[0]), 200)}."
         )
-    return sorted({known[mark] for mark in marks})
+    return [known[mark] for mark in marks]
 
 
 # -- one column ------------------------------------------------------------------------------------
