@@ -182,11 +182,10 @@ def test_private_names_stay_in_their_room():
         "data": 3,
         "decide": 5,
         "em_log": 3,
-        "inspection": 22,
-        "mixtures": 2,
+        "inspection": 19,
         "parzen": 3,
         "rows": 2,
-        "tables": 22,
+        "tables": 25,
         "text": 1,
     }
 )

@@ -18,8 +18,9 @@
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -136,3 +137,13 @@ def warn(message: str, category: type[Warning]) -> None:
         level = level + 1
         frame = frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def check_choices(settings: Any, **allowed: Iterable[Any]) -> None:
+    """Each of these fields of a record of settings has one of the values that are allowed."""
+    for name, values in allowed.items():
+        if getattr(settings, name) not in [*values]:
+            raise KernelpoolError(
+                f"{name} of {type(settings).__name__} must be one of {[*values]}; got "
+                f"{getattr(settings, name)!r}."
+            )

@@ -6,6 +6,7 @@ is made stands in `SCENES`.
 
 import inspect
 import pkgutil
+from dataclasses import replace
 from importlib import import_module
 from typing import NamedTuple
 
@@ -81,7 +82,7 @@ def learned_sharing(family, like):
         attention = match_array(np.asarray(sharing)[order], like=like)
         return Learned(params.kernels, params.mixing, params.class_prior, attention)
 
-    network = LearnedSharing(plain.network.kernel)
+    network = LearnedSharing(plain.network.kernel, plain.network.sharing)
     return Scene(network, at(plain.params, np.arange(M)), (network, at(plain.permuted[1], ORDER)))
 
 
@@ -232,7 +233,7 @@ def test_gradients_are_slopes(differentiable, any_family, data, hidden):
     network, params, _ = differentiable(any_family, np.zeros(1))
     share = np.array(params.mixing)
     share[1, 2] = 0
-    params = type(params)(params.kernels, share / share.sum(axis=0), params.class_prior)
+    params = replace(params, mixing=share / share.sum(axis=0))
     found_, objective = network.gradient(rows_of(x, y, weight), params)
     assert objective == pytest.approx(conditional(network, params, x, y, weight), rel=1e-12)
     vector = network.to_vector(params)

@@ -88,7 +88,7 @@ def test_a_kernel_without_rows_is_moved_and_heeds_all():
     x = rng.normal(size=(60, 2))
     y = np.arange(60) % 2
     rows = ArrayRows(x, y, frame=Frame(np.zeros(2), np.ones(2)))
-    network = LearnedSharing(FAMILIES["spherical"](np.full(2, 1e-6)))
+    network = LearnedSharing(FAMILIES["spherical"](np.full(2, 1e-6)), np.ones((2, 2)))
     kernels = Kernels(np.array([[0.0, 0], [1e3, 0]]), np.ones(2))
     sharing = np.array([[0.5, 0.5], [0.9, 0.1]])
     params = Learned(kernels, np.array([[1.0, 1.0], [0, 0]]), np.full(2, 0.5), sharing)

@@ -6,12 +6,11 @@ from numpy.testing import assert_array_equal
 from kernelpool.kernels import FAMILIES
 from kernelpool.mixtures.start import (
     METHODS,
-    ClassSample,
     apportion,
     placed,
-    sample_rows,
 )
 from kernelpool.rows import ArrayRows
+from kernelpool.rows.sample import ClassSample, sample_rows
 
 
 def test_kernels_are_dealt_out_as_evenly_as_rows_allow():

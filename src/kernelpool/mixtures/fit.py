@@ -14,7 +14,7 @@ from ..data.door import TrainingData
 from ..data.labels import check_columns, class_prior_for, given_array, label_name
 from ..data.scale import feature_name
 from ..em import Fit, Outcome, Stop, best_of, em
-from ..errors import KernelpoolError
+from ..errors import KernelpoolError, check_choices
 from ..kernels import FAMILIES, Kernels, ProductKernels, as_diag, as_spherical, family_for
 from ..penalties import Anchor, CategoryPrior, Conjugate, NoPenalty, Overlap, Penalty
 from ..records import saved
@@ -97,13 +97,7 @@ class Training:
     acceleration: str | None = "squarem"
 
     def __post_init__(self) -> None:
-        allowed = {"method": ("conditional", "em"), "acceleration": ("squarem", None)}
-        for name, values in allowed.items():
-            if getattr(self, name) not in values:
-                raise KernelpoolError(
-                    f"{name} of Training must be one of {list(values)}; got "
-                    f"{getattr(self, name)!r}."
-                )
+        check_choices(self, method=("conditional", "em"), acceleration=("squarem", None))
         if not self.n_folds >= 2:
             raise KernelpoolError(f"n_folds of Training must be at least 2; got {self.n_folds!r}.")
         weight = self.generative_weight
@@ -274,22 +268,27 @@ class MixtureTraining:
         """EM from `start`, under `penalty` beside the one of the settings; a `Learned` start has
         its sharing learned.
         """
-        network: Any = self.network(sharing, penalty)
+        network = self.network(sharing, penalty)
         if isinstance(start, Learned):
-            network = LearnedSharing(self.kernel, network.penalty)
+            network = LearnedSharing(self.kernel, network.sharing, network.penalty)
         accelerated = self.settings.training.acceleration is not None
         move = self._mover(network, owners) if self.settings.empty_kernels == "move" else None
         return self._em(network, start, self.stop, accelerated, repair=move, on_sweep=on_sweep)
 
     def _em(
-        self, network: Any, start: Params, stop: Stop, accelerated: bool = True, **options: Any
+        self,
+        network: SharedKernel,
+        start: Params,
+        stop: Stop,
+        accelerated: bool = True,
+        **options: Any,
     ) -> Fit[Params]:
         rows = self._rows_for(network)
         options["accelerator"] = Squarem(network.coordinates, network.at) if accelerated else None
         with one_blas_thread():
             return em(lambda params: network.sweep(rows, params), start, stop, **options)
 
-    def _rows_for(self, network: SharedKernel | LearnedSharing) -> Rows:
+    def _rows_for(self, network: SharedKernel) -> Rows:
         return self._by_class if network.takes_classes_apart else self.rows
 
     @cached_property
@@ -320,7 +319,9 @@ class MixtureTraining:
         weight = self.data.class_weight + self.data.unlabeled_weight * self.class_prior
         return match_array(weight, like=self.rows.backend)
 
-    def _mover(self, network: Any, owners: np.ndarray) -> Callable[[Params], Params | None]:
+    def _mover(
+        self, network: SharedKernel, owners: np.ndarray
+    ) -> Callable[[Params], Params | None]:
         rows = self._rows_for(network)
         class_weight = self._class_weight()
 
@@ -493,7 +494,7 @@ class MixtureTraining:
         first = self.host_kernel.take(first, order)
         if means is None and covariances is None:
             return first
-        outside = self._outside(first)
+        outside = self.data_kernel.to_arrays(self._outside(first))
         means = outside[0] if means is None else means
         farthest = float(np.abs((means - self.frame.origin) / self.frame.unit).max())
         if not farthest <= max_abs_value(self.rows.eps):
@@ -603,22 +604,14 @@ class MixtureTraining:
     def in_data_units(self, params: Params) -> ClassDensities:
         """A network in the units of the data, in NumPy."""
         inside: Any = match_array(params.kernels, like=np.empty(0))
-        means, covariances = self._outside(inside)
-        return ClassDensities(
-            self.settings.type_in_data_units,
-            means,
-            covariances,
-            np.array(to_numpy(params.mixing)),
-            np.array(to_numpy(params.class_prior)),
-            None if self.data.levels is None else np.array(inside.probability),
-            self.data.columns.levels,
-        )
+        shares = to_numpy(params.mixing), to_numpy(params.class_prior)
+        levels = self.data.columns.levels
+        return ClassDensities.of(self.data_kernel, self._outside(inside), *shares, levels)
 
-    def _outside(self, inside: Kernels) -> tuple[np.ndarray, np.ndarray]:
+    def _outside(self, inside: Kernels) -> Kernels:
         if self.data_kernel.name != self.host_kernel.name:
             inside = as_diag(inside)
-        outside = self.data_kernel.out_of(inside, self.frame)
-        return self.data_kernel.to_arrays(outside)  # type: ignore[no-any-return]
+        return self.data_kernel.out_of(inside, self.frame)  # type: ignore[no-any-return]
 
     def in_frame(
         self, means: np.ndarray, covariances: np.ndarray, probability: np.ndarray | None = None

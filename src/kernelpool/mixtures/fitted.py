@@ -79,6 +79,20 @@ class ClassDensities:
     levels: tuple[int, ...]
     """`Columns.levels`: the number of codes of each column, 0 for numbers."""
 
+    @classmethod
+    def of(
+        cls,
+        kernel: Any,
+        kernels: Any,
+        mixing: np.ndarray,
+        class_prior: np.ndarray,
+        levels: tuple[int, ...],
+    ) -> "ClassDensities":
+        """Kernels of a family, in the units of the data."""
+        means, covariances = kernel.to_arrays(kernels)
+        probabilities = kernels.probability if any(levels) else None
+        return cls(kernel.name, means, covariances, mixing, class_prior, probabilities, levels)
+
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
@@ -196,11 +210,8 @@ class ClassDensities:
         return replace(conditional, mixing=mixing, class_prior=prior / prior.sum())
 
     def _of(self, kernel: Any, kernels: Any, columns: list[int]) -> "ClassDensities":
-        means, covariances = kernel.to_arrays(kernels)
         levels = tuple(self.levels[i] for i in columns)
-        probabilities = kernels.probability if any(levels) else None
-        arrays = means, covariances, self.mixing, self.class_prior, probabilities
-        return ClassDensities(kernel.name, *arrays, levels)
+        return ClassDensities.of(kernel, kernels, self.mixing, self.class_prior, levels)
 
 
 def _impute(

@@ -34,8 +34,6 @@ with a fixed
 from dataclasses import replace
 
 from ..arrays import Array, device, namespace
-from ..kernels import Kernel
-from ..penalties import NoPenalty, Penalty
 from ..rows import Rows
 from ..sums import record
 from .e_step import shares_of_classes
@@ -60,58 +58,47 @@ def init_sharing(params: Params) -> Learned:
     return Learned(params.kernels, params.mixing, params.class_prior, sharing)
 
 
-class LearnedSharing:
+class LearnedSharing(SharedKernel):
     """Networks of one kernel family whose table of sharing is learned with them."""
 
-    def __init__(self, kernel: Kernel, penalty: Penalty | None = None) -> None:
-        self.kernel = kernel
-        self.penalty = NoPenalty() if penalty is None else penalty
-
-    def network(self, params: Learned) -> SharedKernel:
-        """The shared-kernel network with lambda_jk = r_jk."""
-        return SharedKernel(self.kernel, params.sharing, self.penalty)
+    def table(self, params: Learned) -> Array:  # type: ignore[override]
+        """lambda_jk = r_jk."""
+        return params.sharing
 
     @property
     def takes_classes_apart(self) -> bool:
-        """Whether a sweep has less to do over rows that are sorted by class."""
+        """Every class may use all kernels."""
         return self.penalty.by_class
 
-    def sweep(self, rows: Rows, params: Learned) -> tuple[Learned, float]:
+    def sweep(self, rows: Rows, params: Learned) -> tuple[Learned, float]:  # type: ignore[override]
         """One E-step and one M-step: better parameters, and the objective a row of the given
         ones.
         """
-        better, objective, mass = self.network(params).sweep_and_mass(rows, params)
+        better, objective, mass = self.sweep_and_mass(rows, params)
         return replace(better, sharing=shares_of_classes(mass, params.sharing)), objective
 
     # -- coordinates in which steps may be extrapolated --------------------------------------------
 
-    def coordinates(self, params: Learned) -> Array:
-        """The parameters as one vector; every vector is some network."""
+    def coordinates(self, params: Learned) -> Array:  # type: ignore[override]
+        """Square roots of the sharing behind the coordinates of the network."""
         xp = namespace(params.mixing)
-        return xp.concat(
-            [self.network(params).coordinates(params), xp.reshape(params.sharing**0.5, (-1,))]
-        )
+        return xp.concat([super().coordinates(params), xp.reshape(params.sharing**0.5, (-1,))])
 
-    def at(self, coordinates: Array, like: Learned) -> Learned:
-        """The network at `coordinates`, in the shapes of `like`."""
+    def at(self, coordinates: Array, like: Learned) -> Learned:  # type: ignore[override]
         xp = namespace(coordinates)
         n = like.sharing.shape[0] * like.sharing.shape[1]
-        params = self.network(like).at(coordinates[:-n], like)
+        params = super().at(coordinates[:-n], like)
         sharing = xp.reshape(coordinates[-n:], like.sharing.shape) ** 2
         return replace(params, sharing=shares_of_classes(sharing, like.sharing))
 
     # -- kernels that have lost their rows ---------------------------------------------------------
 
-    def empty_kernels(self, params: Learned, class_weight: Array, row_weight: float) -> list[int]:
-        """Kernels that account for next to none of the rows."""
-        return self.network(params).empty_kernels(params, class_weight, row_weight)
-
-    def moved(
+    def moved(  # type: ignore[override]
         self, rows: Rows, params: Learned, empty: list[int], owner: Array, class_weight: Array
     ) -> Learned:
-        """The same network with empty kernels moved; a moved kernel heeds all classes alike."""
+        """The same network with empty kernels moved, which are then shared alike by all classes."""
         xp = namespace(params.mixing)
-        moved = self.network(params).moved(rows, params, empty, owner, class_weight)
+        moved = super().moved(rows, params, empty, owner, class_weight)
         went = list(moves(empty, owner).values())
         alike = xp.asarray(
             [[j in went] for j in range(params.sharing.shape[0])], device=device(params.sharing)

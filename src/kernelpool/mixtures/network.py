@@ -116,6 +116,10 @@ class SharedKernel:
         """(29), (30)."""
         return EStep(self.kernel, self.sharing.shape[1], self.penalty.by_class)
 
+    def table(self, params: Params) -> Array:
+        """lambda, (M, K)."""
+        return self.sharing
+
     @property
     def takes_classes_apart(self) -> bool:
         """Whether a sweep has less to do over rows that are sorted by class."""
@@ -141,7 +145,7 @@ class SharedKernel:
 
     def e_step_params(self, params: Params, eps: float) -> EStepParams:
         """The parameters as one E-step needs them."""
-        allowed = self.sharing * params.mixing
+        allowed = self.table(params) * params.mixing
         return self.e_step.params(params.kernels, allowed, params.class_prior, eps)
 
     def m_step(
@@ -302,7 +306,7 @@ class SharedKernel:
         """
         xp = namespace(params.mixing)
         natural_params = self.kernel.natural_params(params.kernels, rows.eps)
-        found = rows.total(self.worst_rows, natural_params, self.sharing * params.mixing)
+        found = rows.total(self.worst_rows, natural_params, self.table(params) * params.mixing)
         worst_rows = match_array(found, like=params.mixing)
         to = {}
         mixing = xp.asarray(params.mixing, copy=True)

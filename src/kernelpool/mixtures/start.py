@@ -15,27 +15,12 @@ from sklearn.cluster import KMeans
 from threadpoolctl import ThreadpoolController
 
 from ..data.labels import check_shape
-from ..errors import CollapsedKernelError, KernelpoolError
+from ..errors import CollapsedKernelError, KernelpoolError, check_choices
 from ..kernels import FAMILIES, Kernel, Parameters
 from ..records import saved
 from ..rows import one_blas_thread
-from ..rows.sample import ClassSample, sample_rows
+from ..rows.sample import ClassSample
 from ..tables.columns import Columns
-
-__all__ = [
-    "METHODS",
-    "ClassSample",
-    "Start",
-    "apportion",
-    "check_degree",
-    "check_positive",
-    "family_of",
-    "named_features",
-    "opened",
-    "placed",
-    "sample_rows",
-    "uniform_mixing",
-]
 
 RESTARTS = 3
 """Starts of k-means."""
@@ -123,11 +108,7 @@ class Start:
     probabilities: Any = None
 
     def __post_init__(self) -> None:
-        methods = (*METHODS, "mixtures")
-        if self.method not in methods:
-            raise KernelpoolError(
-                f"method of Start must be one of {list(methods)}; got {self.method!r}."
-            )
+        check_choices(self, method=(*METHODS, "mixtures"))
         if not self.n_init >= 1:
             raise KernelpoolError(f"n_init of Start must be at least 1; got {self.n_init!r}.")
 

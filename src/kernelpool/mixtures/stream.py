@@ -234,10 +234,10 @@ class StreamNetwork:
         kernels = self.params.kernels
         if data_type != settings.covariance_type:
             kernels = as_diag(kernels)
-        kernels = FAMILIES[data_type](self.kernel.floor).out_of(kernels, state.frame)
-        arrays = kernels.mean, kernels.covariance, state.mixing, self.class_prior
+        kernel = FAMILIES[data_type](self.kernel.floor)
+        kernels = kernel.out_of(kernels, state.frame)
         return FittedSharedKernel.of(
-            ClassDensities(data_type, *arrays, None, columns.levels),
+            ClassDensities.of(kernel, kernels, state.mixing, self.class_prior, columns.levels),
             columns,
             classes,
             owners=classes[state.owners],

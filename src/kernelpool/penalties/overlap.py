@@ -44,7 +44,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from ..arrays import Array, device, namespace
-from ..errors import KernelpoolError
+from ..errors import KernelpoolError, check_choices
 from ..kernels import Gaussian, Kernel, Kernels, Moments, PriorStatistics, Product, ProductKernels
 from ..records import saved
 from .penalty import Penalty, Subkernels, gaussian_of
@@ -263,12 +263,7 @@ class Overlap(Penalty):
     monotone: ClassVar[bool] = False  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        allowed = {"distance": DISTANCES, "step": STEPS, "units": ("paper", "raw")}
-        for name, values in allowed.items():
-            if getattr(self, name) not in values:
-                raise KernelpoolError(
-                    f"{name} of Overlap must be one of {list(values)}; got {getattr(self, name)!r}."
-                )
+        check_choices(self, distance=DISTANCES, step=STEPS, units=("paper", "raw"))
         if not 0 <= self.strength < math.inf:
             raise KernelpoolError(
                 f"strength of Overlap must be a number of at least 0; got {self.strength!r}."
