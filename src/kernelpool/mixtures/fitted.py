@@ -10,7 +10,7 @@ Likas 2001, (38)) or, of those that are trained to discriminate, their class pro
 """
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
