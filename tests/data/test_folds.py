@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
-from kernelpool import RBFNetworkClassifier, SharedKernelClassifier
+from kernelpool import ParzenClassifier, RBFNetworkClassifier, SharedKernelClassifier
 from kernelpool.data.folds import (
     Loss,
     Selection,
@@ -22,6 +22,7 @@ from kernelpool.data.folds import (
     row_keys,
     stratified_folds,
 )
+from kernelpool.datasets import make_ripley
 
 
 @pytest.mark.parametrize("n_folds", [2, 3, 5])
@@ -129,6 +130,22 @@ def test_each_part_is_scored_at_the_step_that_the_others_select(gain):
                 least = loss
                 chosen = step
         assert_array_equal(selection.log_proba[~others], chosen[~others])
+
+
+@pytest.mark.parametrize(
+    ("model", "losses"),
+    [
+        (RBFNetworkClassifier(40), "loss_"),
+        (SharedKernelClassifier(4), "conditional_loss_"),
+        (ParzenClassifier(), "radius_losses_"),
+    ],
+)
+def test_validation_rows_choose_and_training_rows_train(model, losses):
+    X_val, y_val = make_ripley(300, random_state=7)
+    model.set_params(random_state=0)
+    model.fit(*make_ripley(200, random_state=0), X_val=X_val, y_val=y_val)
+    loss = log_loss(y_val, model.predict_proba(X_val))
+    assert np.min(getattr(model, losses)) == pytest.approx(loss, rel=1e-3)
 
 
 @pytest.mark.parametrize(

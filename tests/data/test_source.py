@@ -1,9 +1,11 @@
-"""Warnings of columns. (Batches are tested in `rows/test_stored.py`.)"""
+"""Missing cells and warnings of columns. (Batches are tested in `rows/test_stored.py`.)"""
 
 import numpy as np
+import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 
-from kernelpool.data.source import warn_of_columns
+from kernelpool.data.source import checked_rows, warn_of_columns
 from kernelpool.errors import ColumnWarning
 from kernelpool.tables.columns import Columns
 
@@ -19,3 +21,8 @@ def test_columns_that_give_the_class_away_are_named():
     for rows in (slice(49), slice(0, 60, 3)):  # too few rows, or one value
         warn_of_columns(columns, len(x[rows]), x[rows], codes[rows])
     warn_of_columns(Columns.numbers(3), 60, x, codes)  # of another network
+
+
+def test_missing_cells_among_objects_are_nan():
+    X = np.array([[1, pd.NA], [2, None]], object)
+    assert_array_equal(checked_rows("Net", X, Columns.learn(X)), [[1, np.nan], [2, np.nan]])

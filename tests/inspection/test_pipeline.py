@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
@@ -63,16 +63,3 @@ def test_features_that_a_transformer_makes_have_its_names(rows):
     assert innermost(pipeline) is MODEL
     found = FittedPipeline(pipeline.fit(*rows), rows[0])
     assert (found.features, found.made) == (["pca0", "pca1"], True)
-
-
-def test_a_model_of_categories_is_one_of_codes(rows):
-    x = rows[0].assign(plan=["no", "yes"] * 40)
-    y = rows[1]
-    model = SharedKernelClassifier.prbf(2, max_iter=5, tol=1, random_state=0).fit(x, y)
-    found = FittedPipeline(model)
-    assert [v if v is None else v.tolist() for v in found.categories] == [
-        *[None] * 3,
-        ["no", "yes"],
-    ]
-    assert found.transform(x)[:2, 3].tolist() == [0, 1]
-    assert_array_equal(found.model.predict_proba(found.transform(x)), model.predict_proba(x))

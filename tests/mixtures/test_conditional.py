@@ -131,17 +131,6 @@ def test_probabilities_are_the_average_of_the_networks(clouds):
     assert_allclose(model.predict_log_proba(X_test), np.log(expected), rtol=1e-7, atol=1e-14)
 
 
-def test_held_out_rows_may_be_given(clouds):
-    (X, y), (X_test, y_test) = clouds
-    model = SharedKernelClassifier.prbf(4, training="conditional", random_state=0).fit(
-        X, y, X_val=X_test, y_val=y_test
-    )
-    assert len(model.discriminative_) == 1
-    assert model.conditional_loss_ == pytest.approx(
-        log_loss(y_test, model.predict_proba(X_test)), rel=1e-9
-    )
-
-
 # -- more rows than the host should hold -----------------------------------------------------------
 
 

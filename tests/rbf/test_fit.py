@@ -7,14 +7,6 @@ from kernelpool import RBFNetworkClassifier
 from kernelpool.datasets import make_ripley
 
 
-def test_validation_rows_choose_and_training_rows_train(rows):
-    X, y = rows
-    X_val, y_val = make_ripley(400, random_state=5)
-    network = RBFNetworkClassifier(40, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
-    probability = network.predict_proba(X_val)[np.arange(400), y_val]
-    assert network.loss_ == pytest.approx(-np.log(probability).mean(), abs=1e-9)
-
-
 @pytest.mark.parametrize("unit", [1e-3, 1000.0])
 def test_the_unit_of_the_weights_does_not_matter(unit):
     """Where rows count a thousand times, ridges of a thousand times the strength are tried."""
