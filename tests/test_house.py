@@ -184,7 +184,7 @@ def test_private_names_stay_in_their_room():
         "em_log": 3,
         "inspection": 19,
         "parzen": 3,
-        "rows": 2,
+        "rows": 1,
         "tables": 25,
         "text": 1,
     }

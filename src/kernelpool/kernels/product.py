@@ -79,14 +79,13 @@ class Product(Kernel):
 
     def _numbers_of(self, block: Block) -> Block:
         """The block of the Gaussian factor."""
-        part = Block(
-            take_columns(block.x, self.numbers), block.y, block.weight, classes=block.classes
-        )
-        if block.missing is not None:
-            observed = take_columns(block.missing.observed, self.numbers)
-            patterns = take_columns(block.missing.patterns, self.numbers)
-            part.missing = MissingCells(observed, patterns, block.missing.spans)
-        return part
+        missing = block.missing
+        if missing is not None:
+            observed = take_columns(missing.observed, self.numbers)
+            patterns = take_columns(missing.patterns, self.numbers)
+            missing = MissingCells(observed, patterns, missing.spans)
+        x = take_columns(block.x, self.numbers)
+        return block.changed(x=x, missing=missing, keep_width=0)
 
     def _by_table(self, function: Callable[[Table], Array]) -> Array:
         """What each table gives, (..., L), side by side, (..., W)."""

@@ -238,7 +238,7 @@ def _total_in_training(
 ) -> Any:
     def in_training(block: Block) -> Block:
         weight = namespace(block.x).astype(~held_out(block), block.x.dtype)
-        return block.weighted(weight if block.weight is None else block.weight * weight)
+        return block.changed(weight=weight if block.weight is None else block.weight * weight)
 
     return statistic(block.once("in training", in_training, 2), *params)
 

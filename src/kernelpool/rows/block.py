@@ -1,6 +1,7 @@
 """Rows that are in memory now."""
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, TypeVar
 
 import numpy as np
@@ -128,7 +129,7 @@ class Block:
         """Numbers per row that may still be cached for later sweeps; zero where the block does not
         outlive this one.
         """
-        self._cache: dict[Any, tuple[Any, Any]] = {}
+        self._cache: dict[Any, Any] = {}
 
     def scratch(self, name: str, shape: tuple[int, ...]) -> Array:
         """An array to write into, valid until the next call with the same `name` in this thread."""
@@ -147,29 +148,29 @@ class Block:
         """The same rows in float64."""
         return self.once("float64", _in_float64, 2 * self.x.shape[1])
 
-    def weighted(self, weight: Array) -> "Block":
-        """The same rows with other weights, and a cache of their own."""
-        other = Block(self.x, self.y, weight, classes=self.classes, keep_width=self.keep_width)
-        other.missing = self.missing
+    def changed(self, **changes: Any) -> "Block":
+        """The same rows with other weights, columns or whatever changes, and a cache of their
+        own.
+        """
+        other = copy(self)
+        other._cache = {}
+        vars(other).update(changes)
         return other
 
-    def once(self, key: Any, make: Callable[["Block"], T], width: int, version: Any = None) -> T:
+    def once(self, key: Any, make: Callable[["Block"], T], width: int) -> T:
         """`make(self)`, of `width` numbers per row, cached under `key` for later sweeps where there
-        is room; another `version` replaces it.
+        is room.
         """
-        cached = self._cache.get(key)
-        if cached is not None and cached[0] == version:
-            value: T = cached[1]
-            return value
+        if key in self._cache:
+            cached: T = self._cache[key]
+            return cached
         value = make(self)
-        if cached is not None or width <= self.keep_width:
-            self.keep_width -= width if cached is None else 0
-            self._cache[key] = version, value
+        if width <= self.keep_width:
+            self.keep_width -= width
+            self._cache[key] = value
         return value
 
 
 def _in_float64(block: Block) -> Block:
     weight = None if block.weight is None else as_float64(block.weight)
-    wide = Block(as_float64(block.x), block.y, weight, classes=block.classes)
-    wide.missing = block.missing
-    return wide
+    return block.changed(x=as_float64(block.x), weight=weight, keep_width=0)

@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
 from ..arrays import (
@@ -344,10 +345,7 @@ def n_threads_for(n_jobs: int | None) -> int:
     if n_jobs is None:
         with _lock:
             return max(_blas_threads(), default=1)
-    n_cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    return n_jobs if n_jobs > 0 else max(1, n_cores + 1 + n_jobs)
+    return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
 
 
 class OrderedSum(Generic[T]):

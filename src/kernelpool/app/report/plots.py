@@ -468,15 +468,17 @@ def regions_of(
 
 def _draw_regions(inside: FittedPipeline, pair: list[Any], n_classes: int, ax: Any) -> list[int]:
     """The background, and the codes of the decisions in it."""
+    from matplotlib.colors import to_rgba_array
+
     (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
     across = np.linspace(left, right, 100)
     up = np.linspace(low, high, 100)
     code = regions_of(inside, pair, across, up)
     if code is None:
         return []
-    colors = [*(_rgb(color_of(k)) for k in range(n_classes)), np.full(3, 0.65), np.full(3, 0.3)]
+    colors = to_rgba_array([*map(color_of, range(n_classes)), "0.65", "0.3"])[:, :3]
     extent = (left, right, low, high)
-    shade = 1 - 0.2 * (1 - np.array(colors))
+    shade = 1 - 0.2 * (1 - colors)
     ax.imshow(shade[code], extent=extent, origin="lower", aspect="auto", zorder=0)
     codes: list[int] = np.unique(code).tolist()
     for k in codes if len(codes) > 1 else []:
@@ -489,17 +491,14 @@ def _draw_regions(inside: FittedPipeline, pair: list[Any], n_classes: int, ax: A
     return codes
 
 
-def _rgb(color: str) -> np.ndarray:
-    return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-
-
 def _draw_ellipses(centers: np.ndarray, covariances: Any, shares: np.ndarray, ax: Any) -> None:
     """Two deviations wide, in the mixed colors of their classes, broken where no class has nine
     tenths of a kernel.
     """
+    from matplotlib.colors import to_rgba_array
     from matplotlib.patches import Ellipse
 
-    mixed = 0.85 * shares @ np.array([_rgb(color_of(k)) for k in range(shares.shape[1])])
+    mixed = 0.85 * shares @ to_rgba_array([*map(color_of, range(shares.shape[1]))])[:, :3]
     for center, covariance, share, color in zip(centers, covariances, shares, mixed, strict=True):
         value, vector = np.linalg.eigh(covariance)
         short, long = 4 * np.sqrt(np.maximum(value, 0))
