@@ -187,7 +187,7 @@ def training_data(
                 "categories first, or leave it out."
             )
         check_foreign_array(X)
-        columns = Columns((None,) * X.shape[1], None if names is None else tuple(names))
+        columns = Columns((None,) * X.shape[1], names)
     else:
         dtype = np.float64 if in_memory else FLOATS
         columns, X = learned_rows(X, categorical_features, name, dtype)

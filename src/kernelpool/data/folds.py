@@ -56,6 +56,9 @@ LEAST_BETA = 1e-4
 
 MOST_BETA = 2.0
 
+Data = tuple[Any, ...]
+"""Rows, labels, weights and so on: arrays or frames of the same length, or None."""
+
 
 def row_keys(X: Any, weight: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
     """A number in (0, 1) for each row, made from its content and the seed, (n,).
@@ -232,8 +235,8 @@ def fold_data(data: TrainingData, rows: SampledRows, n_jobs: int | None) -> Trai
 
 
 def cross_fit(
-    fit: Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, np.ndarray]],
-    data: tuple[Any, ...],
+    fit: Callable[[Data, Data], tuple[Any, np.ndarray]],
+    data: Data,
     fold: np.ndarray,
     *,
     only: Sequence[int] | None = None,
@@ -249,7 +252,7 @@ def cross_fit(
         with an entry for each held-out row. Where held-out rows select anything of the network,
         their predictions must be those of `Selection`.
     data : tuple of arrays, frames or None
-        Rows, labels, weights, ...: all of the same length.
+        Rows, labels, weights, ..., see `Data`.
     fold : ndarray of shape (n,)
         The fold of each row (`stratified_folds`); -1 for rows that always train.
     only : sequence of int, default=None
@@ -280,7 +283,7 @@ def cross_fit(
     return [network for network, _ in results], held_out
 
 
-def take_rows(data: tuple[Any, ...], at: np.ndarray) -> tuple[Any, ...]:
+def take_rows(data: Data, at: np.ndarray) -> Data:
     """Some rows of several arrays or frames, by position."""
     return tuple(None if column is None else _safe_indexing(column, at) for column in data)
 
@@ -309,7 +312,9 @@ class Selection:
         key: np.ndarray | None = None,
         gain: float = 0.0,
     ) -> None:
-        self.codes, self.weight, self.gain = codes, np.where(codes >= 0, weight, 0.0), gain
+        self.codes = codes
+        self.weight = np.where(codes >= 0, weight, 0.0)
+        self.gain = gain
         self.part = np.zeros(len(codes), int)
         if key is not None:
             fold = stratified_folds(codes, N_PARTS, key=key, spare_single=False)

@@ -93,7 +93,7 @@ def _gives_away(x: np.ndarray, codes: np.ndarray, most: int) -> bool:
     return len(values) <= most and bool((code_of[at] == codes).all())
 
 
-def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str]]:
+def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
     """A data frame of Dask as arrays, and the names of its features; y and sample_weight may be
     names of columns.
     """
@@ -112,7 +112,6 @@ def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, li
             f"Column {categorical[0]!r} of X holds {X.dtypes[categorical[0]]}, not numbers; leave "
             "it out, or encode it first (Dask-ML can)."
         )
-    names = [str(name) for name in X.columns]
     kinds = {str(dtype) for dtype in X.dtypes}
     array = X.astype("float32" if kinds == {"float32"} else "float64").to_dask_array()
     with warnings.catch_warnings():
@@ -120,7 +119,7 @@ def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, li
         columns = [
             column.to_dask_array() if is_lazy_frame(column) else column for column in targets
         ]
-    return array, *columns, names  # type: ignore[return-value]
+    return array, *columns, tuple(map(str, X.columns))
 
 
 def columns_named(X: Any, names: list[str]) -> Any:
@@ -151,7 +150,6 @@ def read(
     With `columns`, those of a fitted estimator, columns are matched by name and encoded by them.
     """
     store = None
-    learned = columns
     labels = _Values()
     categories: list[_Values | None] = []
     names = None if columns is None else columns.names
@@ -174,7 +172,7 @@ def read(
             _recode(x, of_batch, categories)
         codes = np.full(len(x), -1.0) if target is None else labels.codes(target.tolist())
         store.add(x, codes, weight)
-    if store is None or learned is None:
+    if store is None:
         raise ValueError("X has 0 rows, while a minimum of 1 is required: no batch has any.")
     if columns is None:
         in_order = [None if v is None else _sort(store, i, v) for i, v in enumerate(categories)]

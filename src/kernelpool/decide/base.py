@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
 from ..arrays import is_source, safe_log, to_numpy
 from ..base.estimator import Estimator, fitted_record
 from ..data.door import check_in_memory
-from ..data.folds import cross_fit, folds_of
+from ..data.folds import Data, cross_fit, folds_of
 from ..data.labels import distinct_labels, given_weights, with_two_classes
 from ..errors import KernelpoolError, warn
 from ..inspection.pipeline import innermost, is_fitted_estimator, log_density
@@ -105,7 +105,7 @@ class MetaClassifier(ClassifierMixin, MetaEstimatorMixin, Estimator):
     def _cross_fitted(
         self, X: Any, y: np.ndarray, weight: np.ndarray, routed: Bunch, density: str | None
     ) -> tuple[list[Any], np.ndarray, np.ndarray]:
-        def fit(train: tuple[Any, ...], held_out: tuple[Any, ...]) -> tuple[Any, np.ndarray]:
+        def fit(train: Data, held_out: Data) -> tuple[Any, np.ndarray]:
             labels = self._distinct_labels(held_out[1])
             unseen = np.setdiff1d(labels, self._distinct_labels(train[1]))
             if len(unseen):

@@ -46,6 +46,7 @@ from ..arrays import (
 from ..base.classifier import log_softmax
 from ..data.door import TrainingData
 from ..data.folds import (
+    Data,
     SampledRows,
     Selection,
     cross_fit,
@@ -134,7 +135,7 @@ def fit_discriminative(
             raise KeyboardInterrupt
         return None, selection.log_proba
 
-    def fit_fold(train: tuple[Any, ...], out: tuple[Any, ...]) -> tuple[None, np.ndarray]:
+    def fit_fold(train: Data, out: Data) -> tuple[None, np.ndarray]:
         rows = SampledRows(*train)
         fewer = settings.limited(rows.x, rows.code, len(data.classes))
         return fit(fold_data(data, rows, settings.n_jobs), fewer, SampledRows(*out))

@@ -79,7 +79,7 @@ class Search:
             "tol": max(settings.tol, 1e-3),
         }
 
-        def fit(train: tuple[Any, ...], out: tuple[Any, ...]) -> tuple[MixtureTraining, np.ndarray]:
+        def fit(train: folds.Data, out: folds.Data) -> tuple[MixtureTraining, np.ndarray]:
             rows = folds.SampledRows(*train)
             data = folds.fold_data(self.data, rows, settings.n_jobs)
             fewer = settings.limited(rows.x, rows.code, len(data.classes))

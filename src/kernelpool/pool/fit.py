@@ -28,7 +28,7 @@ from ..arrays import safe_log
 from ..base.estimator import fitted_record
 from ..complete.imputation import draws_of, imputation_mixture, imputed
 from ..data.door import TrainingData
-from ..data.folds import cross_fit, folds_of, places, row_keys, take_rows
+from ..data.folds import Data, cross_fit, folds_of, places, row_keys, take_rows
 from ..data.labels import labeled
 from ..errors import KernelpoolError, UnfinishedWarning, warn, without_column_warnings
 from ..mixtures.fitted import ClassDensities
@@ -76,9 +76,6 @@ FEWEST_OF_CLASS = 5
 
 TIMED_ROWS = 1000
 """Rows whose prediction is timed, at most."""
-
-Data = tuple[Any, ...]
-"""Rows in a view, their classes, weights and positions."""
 
 
 @dataclass(frozen=True)
@@ -383,7 +380,7 @@ class PoolFit:
         if view in VIEWS and view not in self.views:
             self.views[view] = VIEWS[view](self.complete, self.weight, self.columns.levels)
         rows = self.rows.in_view(view, self.complete)
-        data = rows, self.codes, self.weight, np.arange(len(self.x))
+        data = rows, self.codes, self.weight, np.arange(len(self.x))  # the last are positions
         train = self._leave_one_out if candidate.kind.leave_one_out else self._cross_fit
         try:
             networks, held_out = train(candidate, data)

@@ -216,8 +216,7 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
             Not fitted.
         """
         check_is_fitted(self)
-        copy: Self = clone(self)
-        return copy.set_params(width=self.width_)  # type: ignore[no-any-return]
+        return clone(self).set_params(width=self.width_)
 
     def _to_graph(self, x: Any) -> dict[str, Any]:
         return to_graph(x.indicators(self.columns_.levels), self._fitted.network)
