@@ -103,7 +103,7 @@ class EMLogEstimator(Estimator):
         task = f"for {classes_text(self)}" if classifier else "for real outputs"
         layer = "logistic" if classifier and self.readout != "least_squares" else "linear"
         # with categories the kernels are in the space of the indicators
-        shapes = {} if any(self.columns_.levels) else gaussian_shapes(self, self.covariance_type_)
+        shapes = {} if any(self.columns_.levels) else gaussian_shapes(self)
         two_stage = self.training == "two_stage"
         how = "the two layers trained one after the other" if two_stage else "both trained together"
         return Description(

@@ -41,19 +41,19 @@ LARGEST_TARGET = 1e140
 class EMLogSettings:
     """The parameters of `EMLogClassifier` and `EMLogRegressor`."""
 
-    n_kernels: int | None = None
-    init: Any = "kmeans"
-    training: str = "em_log_link"
-    readout: str = "least_squares"
-    ridge: float | str = "loo"
-    activation: str = "normalized"
-    temperature: float | None = None
-    covariance_type: str = "diag"
-    kernel_prior: str | None = "conjugate"
-    patience: int | None = 10
-    max_iter: int = 200
-    tol: float = 1e-5
-    seed: int = 0
+    n_kernels: int | None
+    init: Any
+    training: str
+    readout: str
+    ridge: float | str
+    activation: str
+    temperature: float | None
+    covariance_type: str
+    kernel_prior: str | None
+    patience: int | None
+    max_iter: int
+    tol: float
+    seed: int
 
 
 def fit_classes(data: TrainingData, settings: EMLogSettings) -> tuple[EMLogNetwork, str]:
@@ -185,7 +185,7 @@ HiddenStart = tuple[MixtureTraining, Params, bool, int]
 """The training of the mixture, its start, whether EM converged (where it ran), and its sweeps."""
 
 
-def hidden_layer(data: TrainingData, settings: EMLogSettings, n_default: int = 1) -> HiddenStart:
+def hidden_layer(data: TrainingData, settings: EMLogSettings, n_default: int) -> HiddenStart:
     """The first kernels: "kmeans", "random", "em", or given.
 
     The mixture is a shared-kernel network of one class, to which all rows belong, labeled or not.

@@ -497,8 +497,10 @@ def prior_from_probability(
             start = _with_share(np.maximum(best, 1e-6) * known, k, share)
             return top - _log_likelihood(ratio, _most_likely(ratio, start, fixed=k)) - threshold
 
-        low[k] = brentq(fall, 0.0, best[k], xtol=1e-6) if fall(0.0) > 0 else 0.0
-        high[k] = brentq(fall, best[k], 1.0, xtol=1e-6) if fall(1.0) > 0 else 1.0
+        if fall(0.0) > 0:
+            low[k] = brentq(fall, 0.0, best[k], xtol=1e-6)
+        if fall(1.0) > 0:
+            high[k] = brentq(fall, best[k], 1.0, xtol=1e-6)
     p_value = float(chi2.sf(max(changed, 0.0), max(known.sum() - 1, 1)))
     return PriorEstimate(classes, best, low, high, trained, p_value, confidence, len(probability))
 

@@ -185,7 +185,7 @@ class FittedPipeline:
 
         Their classes are the probabilities at their means, where the model has no others.
         """
-        table = describe(self.model).kernels
+        table: Any = describe(self.model).kernels
         scale = self.scale
         if table is None or table.mean is None or table.mean.shape[1] != len(scale):
             return None
@@ -195,11 +195,14 @@ class FittedPipeline:
             x = np.full(mean.shape, np.nan)
             x[:, self.numbers] = mean[:, self.numbers]
             posterior = np.asarray(self.model.predict_proba(self.table(x)))
-        unit: Any = scale**2
-        variance = table.variance * unit
         covariance = None if table.covariance is None else table.covariance * np.outer(scale, scale)
-        changed = {"mean": mean, "variance": variance, "covariance": covariance}
-        return replace(table, **changed, class_posterior=posterior)
+        return replace(
+            table,
+            mean=mean,
+            variance=table.variance * scale**2,
+            covariance=covariance,
+            class_posterior=posterior,
+        )
 
     def category(self, j: int, i: int) -> tuple[int, float]:
         """The code of the most probable category of kernel j along feature i, and its

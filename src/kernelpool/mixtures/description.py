@@ -10,9 +10,9 @@ from ..inspection.description import KernelTable
 from ..kernels import FAMILIES, Kernels
 
 
-def gaussian_shapes(estimator: Any, covariance_type: str) -> dict[str, Any]:
+def gaussian_shapes(estimator: Any) -> dict[str, Any]:
     """Means, variances and covariances of Gaussian kernels, as `KernelTable` has them."""
-    family = FAMILIES[covariance_type]
+    family = FAMILIES[estimator.covariance_type_]
     kernels = Kernels(np.asarray(estimator.means_), np.asarray(estimator.covariances_))
     variance = family(np.zeros(kernels.mean.shape[1])).variances(kernels)
     covariance = kernels.covariance if family.matrices else None
@@ -27,7 +27,7 @@ def kernel_table(estimator: Any) -> KernelTable:
     total = joint.sum(axis=1, keepdims=True)
     even = 1 / joint.shape[1]  # where a kernel has no weight in any class
     posterior = np.where(total > 0, joint / np.where(total > 0, total, 1), even)
-    shapes = gaussian_shapes(estimator, estimator.covariance_type_)
+    shapes = gaussian_shapes(estimator)
     if any(estimator.columns_.levels):
         shapes["probability"] = np.asarray(estimator.probabilities_)
     return KernelTable(share / share.sum(), posterior, **shapes)

@@ -332,15 +332,15 @@ class Setting(NamedTuple):
     halves: int
     """Densities are compared at the full network's radius times 2^(halves / 2)."""
 
-    def neighbors(self, step: int) -> list["Setting"]:
-        """The setting, and those some half octaves below and above."""
-        halves = (self.halves, self.halves - step, self.halves + step)
-        return [Setting(self.candidates, h) for h in halves if h in HALVES]
-
     def descend(self, error: Callable[["Setting"], float]) -> "Setting":
         """By octaves as long as the error falls."""
-        best = min(self.neighbors(2), key=error)
+        best = self.best_near(2, error)
         return self if best == self else best.descend(error)
+
+    def best_near(self, step: int, error: Callable[["Setting"], float]) -> "Setting":
+        """The best of the setting and those some half octaves below and above."""
+        halves = (self.halves, self.halves - step, self.halves + step)
+        return min((self._replace(halves=h) for h in halves if h in HALVES), key=error)
 
 
 class Reduction:
@@ -408,7 +408,7 @@ class Reduction:
         sets = range(len(self.candidate_sets))
         if isinstance(self.settings.radius, str):
             ends = [Setting(i, self.setting.halves).descend(error) for i in sets]
-            return min(min(ends, key=error).neighbors(1), key=error)
+            return min(ends, key=error).best_near(1, error)
         settings = [Setting(i, 0) for i in sets]
         return min(settings, key=error) if len(settings) > 1 else settings[0]
 
