@@ -234,17 +234,15 @@ class Full(Gaussian):
         xp = namespace(kernels.mean)
         d = kernels.mean.shape[1]
         covariance = xp.reshape(kernels.covariance, (-1, d, d))
-        order, n_known = (
-            xp.asarray(i, dtype=xp.int64, device=device(covariance))
-            for i in ([[*known, *rest]], [len(known)])
-        )
-        swept, _ = sweep(covariance, order, n_known, 1)  # (1, M, d, d)
-        swept = self.submatrix(swept[0, ...], order[0, :])  # known features first
-        slope = swept[:, len(known) :, : len(known)]
+        n_known = len(known)
+        order = xp.asarray([*known, *rest], dtype=xp.int64, device=device(covariance))
+        steps = xp.asarray([n_known], device=device(covariance))
+        swept, _ = sweep(covariance, order[None, :], steps, 1)  # (1, M, d, d)
+        rows = self.submatrix(swept[0, ...], order)[:, n_known:, :]  # known features first
         deviation = x - take_columns(kernels.mean, known)
-        mean = marginal.mean + (slope @ deviation[..., None])[..., 0]
-        spread = swept[:, len(known) :, len(known) :]
-        return family, Kernels(mean, xp.reshape(spread, marginal.covariance.shape))
+        mean = marginal.mean + (rows[:, :, :n_known] @ deviation[..., None])[..., 0]
+        spread = xp.reshape(rows[:, :, n_known:], marginal.covariance.shape)
+        return family, Kernels(mean, spread)
 
     def submatrix(self, covariance: Array, columns: Array) -> Array:
         xp = namespace(covariance)

@@ -507,7 +507,8 @@ class Gaussian(Kernel):
 
     def at(self, coordinates: Array, like: Kernels) -> Kernels:
         """The kernels at `coordinates`, at or above the floor."""
-        xp, (n_kernels, d) = namespace(coordinates), like.mean.shape
+        xp = namespace(coordinates)
+        n_kernels, d = like.mean.shape
         covariance = self.covariance_at(coordinates[n_kernels * d :], like.covariance)
         if not bool(xp.all(xp.isfinite(coordinates)) and xp.all(xp.isfinite(covariance))):
             raise FloatingPointError(
@@ -539,9 +540,8 @@ class Gaussian(Kernel):
     def log_peak(self, kernels: Kernels) -> Array:
         xp = namespace(kernels.mean)
         d = kernels.mean.shape[1]
-        return xp.zeros_like(xp.sum(kernels.mean, axis=1)) - 0.5 * (
-            self.log_size(kernels.covariance) + d * LOG_2_PI
-        )
+        log_peak = -0.5 * (self.log_size(kernels.covariance) + d * LOG_2_PI)
+        return xp.zeros_like(xp.sum(kernels.mean, axis=1)) + log_peak
 
     def move(self, kernels: K, to: dict[int, Array]) -> K:
         mean = namespace(kernels.mean).asarray(kernels.mean, copy=True)
@@ -555,7 +555,8 @@ class Gaussian(Kernel):
         that of all groups.
         """
         mean = namespace(groups[0][0]).concat([centers for centers, _, _ in groups])
-        xp, (n_kernels, d) = namespace(mean), mean.shape
+        xp = namespace(mean)
+        n_kernels, d = mean.shape
         # zero where no row of the group counts
         scatters = [self.scatter(deviation, weight) for _, deviation, weight in groups]
         weights = [xp.sum(weight) for _, _, weight in groups]
@@ -567,9 +568,9 @@ class Gaussian(Kernel):
         flat = []
         share = []
         for (centers, _, _), scatter, weight in zip(groups, scatters, weights, strict=True):
-            own = scatter / weight if bool(xp.any(scatter != 0)) else pooled
-            flat += [own] * centers.shape[0]
-            share += [weight / centers.shape[0]] * centers.shape[0]
+            m = centers.shape[0]
+            flat += [scatter / weight if bool(xp.any(scatter != 0)) else pooled] * m
+            share += [weight / m] * m
         mass = xp.stack(share) + 1e-12 * total  # a group may weigh nothing
         second = self.pool_moments(mass[:, None] * xp.stack(flat))
         return Kernels(mean, self.covariances(second, mass, 0.0))

@@ -100,18 +100,18 @@ class Tensor(NDArrayOperatorsMixin):
         """Within bounds."""
         return self.graph.op("Clip", self, float(low), float(high))
 
-    def softmax(self, axis: int = 1) -> "Tensor":
-        """exp(a) over its sum."""
-        return self.graph.op("Softmax", self, axis=axis)
+    def softmax(self) -> "Tensor":
+        """exp(a) over its sum, (n, K)."""
+        return self.graph.op("Softmax", self, axis=1)
 
     def shares(self) -> "Tensor":
         """Each row over its sum, (n, K)."""
         return self / self.sum(1, keepdims=True)
 
-    def logsumexp(self, axis: int = 1) -> "Tensor":
-        """log sum exp along an axis."""
-        peak = self.max(axis)
-        return np.log(np.exp(self - peak).sum(axis)) + peak.squeeze(axis)
+    def logsumexp(self) -> "Tensor":
+        """log sum exp along the second axis."""
+        peak = self.max(1)
+        return np.log(np.exp(self - peak).sum(1)) + peak.squeeze(1)
 
     def any(self) -> "Tensor":
         """Whether any entry is not zero, a scalar; there may be no rows."""
