@@ -16,16 +16,23 @@ def test_densities_are_averaged(blobs, family):
     """(38), from the members' own parameters and SciPy's densities."""
     x, y = blobs
     model = average(6, (0, 0.25, 0.5, 0.75, 1), covariance_type=family).fit(x, y)
-    assert len(model.estimators_) == 5
-    densities = [
-        naive.kernel_densities(x, member.means_, member.covariances_, family) @ member.mixing_
-        for member in model.estimators_
-    ]
-    density = np.mean(densities, axis=0)
+    densities = np.array(
+        [
+            naive.kernel_densities(x, member.means_, member.covariances_, family) @ member.mixing_
+            for member in model.estimators_
+        ]
+    )
+    density = densities.mean(axis=0)
     assert_allclose(model.log_density(x), np.log(density), rtol=1e-9)
     joint = density * model.class_prior_
     assert_allclose(model.predict_proba(x), joint / joint.sum(axis=1, keepdims=True), rtol=1e-8)
     assert_allclose(model.score_samples(x), logsumexp(np.log(joint), axis=1), rtol=1e-9)
+    # the share of a network in a row is its share of the density
+    posterior = model.kernel_posterior(x).reshape(len(x), 5, 6)
+    share = densities @ model.class_prior_
+    assert_allclose(posterior.sum(axis=2).T, share / share.sum(axis=0), rtol=1e-8)
+    certain = model.with_class_prior([1, 0, 0])
+    assert np.isfinite(certain.kernel_posterior(x)).all()
 
 
 @pytest.mark.parametrize("init", ["kmeans", "random", "mixtures"])
@@ -65,18 +72,6 @@ def test_the_network_is_trained_by_em_whatever_its_training(blobs):
     assert not hasattr(model.estimators_[0], "discriminative_")
     alone = SharedKernelClassifier([1, 1, 1], training="em", random_state=0).fit(x, y)
     assert_allclose(model.predict_proba(x), alone.predict_proba(x), rtol=1e-9)
-
-
-def test_the_share_of_a_network_in_a_row_is_its_share_of_the_density(blobs):
-    x, _ = blobs
-    model = average(6).fit(*blobs)
-    posterior = model.kernel_posterior(x)
-    assert posterior.shape == (len(x), 12)
-    assert_allclose(posterior.sum(axis=1), 1)
-    each = np.exp([member.score_samples(x) for member in model.estimators_])
-    assert_allclose(posterior[:, :6].sum(axis=1), each[0] / each.sum(axis=0), rtol=1e-8)
-    certain = model.with_class_prior([1, 0, 0])
-    assert np.isfinite(certain.kernel_posterior(x)).all()
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from sklearn.svm import LinearSVC
 from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.neurons import GradientRule
 
+pytestmark = pytest.mark.filterwarnings("ignore:EM stopped")
+
 PARAMETERS = {
     "local": st.booleans(),
     "margin": st.booleans(),
@@ -25,7 +27,6 @@ PARAMETERS = {
 
 @settings(max_examples=8, deadline=None)
 @given(n_classes=st.sampled_from([2, 3]), parameters=st.fixed_dictionaries(PARAMETERS))
-@pytest.mark.filterwarnings("ignore:EM stopped")
 def test_the_bound_lies_between_objectives_that_never_fall(n_classes, parameters):
     rng = np.random.default_rng(parameters["random_state"])
     y = np.arange(80) % n_classes
@@ -71,7 +72,6 @@ def test_one_margin_neuron_is_a_support_vector_machine(plane):
     assert model.weights_[0, -1] == pytest.approx(machine.intercept_[0], abs=1e-3)
 
 
-@pytest.mark.filterwarnings("ignore:EM stopped")
 def test_the_default_learning_rate_is_four_neurons_over_the_rows(plane):
     default, given = (
         CompetitiveNeuronsClassifier(3, solver=solver, max_iter=3, random_state=0).fit(*plane)
@@ -80,7 +80,6 @@ def test_the_default_learning_rate_is_four_neurons_over_the_rows(plane):
     assert_allclose(default.weights_, given.weights_, rtol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:EM stopped")
 def test_the_printed_rule_may_lower_its_objective_and_keeps_what_it_reaches(plane):
     x, y = plane
     settings = {"solver": "gradient", "precision": 0.03, "repulsion": 0.01, "tol": 0}

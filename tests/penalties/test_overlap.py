@@ -14,6 +14,8 @@ from kernelpool.penalties import Overlap, Subkernels
 from kernelpool.penalties.overlap import DISTANCES, STEPS
 from kernelpool.rows import ArrayRows, Frame
 
+pytestmark = pytest.mark.filterwarnings("ignore:EM stopped")
+
 
 def subkernels(x, y, mean, covariance, mixing, family, prior, weight, table):
     """(11), (12), (15), row by row; covariances as full matrices of the family's shape."""
@@ -111,7 +113,6 @@ def penalized_objective(
     return likelihood - alpha * overlap.sum()
 
 
-@pytest.mark.filterwarnings("ignore:EM stopped")
 @pytest.mark.parametrize("alpha", [3.0, 12.0])
 def test_sweeps_equal_the_printed_equations(blobs, given_start, family, alpha):
     """With weights, unlabeled rows and a table of sharing."""
@@ -185,7 +186,6 @@ def test_the_means_under_the_full_distance(blobs, given_start, family):
     assert np.abs(full.mean - other.mean).max() > 1e-4  # Sigma_jk is its own
 
 
-@pytest.mark.filterwarnings("ignore:EM stopped")
 @pytest.mark.parametrize("distance", sorted(DISTANCES))
 def test_the_objective_is_that_of_the_parameters_returned(blobs, family, distance):
     """A strong penalty lets the objective fall; what is returned is the best on the way, with its
@@ -206,7 +206,6 @@ def test_the_objective_is_that_of_the_parameters_returned(blobs, family, distanc
         assert np.diff(model.history_).min() < -1e-6
 
 
-@pytest.mark.filterwarnings("ignore:EM stopped")
 def test_units_of_the_paper(blobs, given_start, family):
     """N / (K M) with N the weight of all rows, those without a label included by what they
     count.

@@ -198,10 +198,8 @@ def test_copies_and_weights_of_rows_are_no_evidence():
     together.
     """
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(200, 2)) + 1.5 * np.eye(2)[[0] * 100 + [1] * 100]
-    y = np.repeat([0, 1], 100)
-    X_test = rng.normal(size=(2000, 2)) + 1.5 * np.eye(2)[[0] * 1000 + [1] * 1000]
-    y_test = np.repeat([0, 1], 1000)
+    y, y_test = (np.repeat([0, 1], n) for n in (100, 1000))
+    X, X_test = (rng.normal(size=(len(k), 2)) + 1.5 * np.eye(2)[k] for k in (y, y_test))
     pool = PooledClassifier("fast", random_state=0)
     once = log_loss(y_test, pool.fit(X, y).predict_proba(X_test))
     twice = pool.fit(np.repeat(X, 2, axis=0), np.repeat(y, 2)).predict_proba(X_test)
