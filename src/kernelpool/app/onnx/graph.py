@@ -100,9 +100,9 @@ class Tensor(NDArrayOperatorsMixin):
         """Within bounds."""
         return self.graph.op("Clip", self, float(low), float(high))
 
-    def softmax(self) -> "Tensor":
-        """exp(a) over its sum, (n, K)."""
-        return self.graph.op("Softmax", self, axis=1)
+    def softmax(self, axis: int = 1) -> "Tensor":
+        """exp(a) over its sum."""
+        return self.graph.op("Softmax", self, axis=axis)
 
     def shares(self) -> "Tensor":
         """Each row over its sum, (n, K)."""
