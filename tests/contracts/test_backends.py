@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from zoo import ANSWERS
 
 import kernelpool
 from kernelpool import SharedKernelClassifier, Training, arrays
@@ -20,7 +21,8 @@ from kernelpool.mixtures import e_step
 from kernelpool.mixtures.network import Params, SharedKernel
 from kernelpool.rows import Block, Frame, as_rows
 
-QUICK = {"random_state": 0, "max_iter": 6, "tol": 0}
+QUICK = {"unlabeled": 2, "random_state": 0, "max_iter": 6, "tol": 0}
+PLAIN = {**QUICK, "training": Training("em", acceleration=None)}
 pytestmark = pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
 
 BACKENDS = ["array_api_strict", "torch", "cuda", "dask"]
@@ -46,26 +48,23 @@ def compute(answer):
     return np.asarray(answer.compute() if hasattr(answer, "compute") else answer)
 
 
+def assert_same(model, reference, tolerance=1e-9):
+    for name in ("means_", "covariances_", "mixing_"):
+        found, expected = getattr(model, name), getattr(reference, name)
+        assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("sharing", [0, 0.5])
 def test_backends_agree(backend, blobs, family, sharing):
     x, y = blobs
-    settings = {"covariance_type": family, "sharing": sharing, "unlabeled": 2, **QUICK}
+    settings = {"covariance_type": family, "sharing": sharing, **QUICK}
     reference = SharedKernelClassifier.prbf(6, **settings).fit(x, y)
-    expected = [reference.means_, reference.covariances_, reference.mixing_, reference.objective_]
     there, labels = on_backend(backend, x, y)
     other = SharedKernelClassifier.prbf(6, **settings).fit(there, labels)
-    found = [other.means_, other.covariances_, other.mixing_, other.objective_]
-    for a, b in zip(found, expected, strict=True):
-        assert_allclose(a, b, rtol=1e-9, atol=1e-9)
-    for method in (
-        "predict_proba",
-        "log_density",
-        "score_samples",
-        "kernel_posterior",
-        "predict",
-        "predict_log_proba",
-    ):
+    assert_same(other, reference)
+    assert other.objective_ == pytest.approx(reference.objective_, rel=1e-9)
+    for method in (*ANSWERS[:5], "kernel_posterior"):
         answer = getattr(other, method)(there)
         assert type(answer) is type(there)  # it stays where it came from
         assert getattr(answer, "device", None) == getattr(there, "device", None)
@@ -75,18 +74,11 @@ def test_backends_agree(backend, blobs, family, sharing):
 @pytest.mark.parametrize("backend", ["torch", "array_api_strict", "cuda"])
 def test_backends_keep_float32(backend, blobs, family):
     x = blobs[0].astype(np.float32)
-    y = blobs[1]
-    settings = {
-        "covariance_type": family,
-        "unlabeled": 2,
-        "max_iter": 5,
-        "training": Training("em", acceleration=None),
-        "random_state": 0,
-    }
-    there, labels = on_backend(backend, x, y)
+    there, labels = on_backend(backend, x, blobs[1])
     for sharing in (0, 0.5):
-        expected = SharedKernelClassifier.prbf(6, sharing=sharing, **settings).fit(x, y)
-        model = SharedKernelClassifier.prbf(6, sharing=sharing, **settings).fit(there, labels)
+        settings = {"covariance_type": family, "sharing": sharing, **PLAIN}
+        expected = SharedKernelClassifier.prbf(6, **settings).fit(x, blobs[1])
+        model = SharedKernelClassifier.prbf(6, **settings).fit(there, labels)
         found = model.predict_proba(there)
         assert str(found.dtype).endswith("float32")
         assert_allclose(compute(found), expected.predict_proba(x), atol=1e-4)
@@ -117,33 +109,27 @@ def test_backends_check_their_input(backend, blobs):
 def test_backends_of_dask_with_chunks_of_every_kind(blobs):
     da = pytest.importorskip("dask.array")
     x, y = blobs
-    reference = SharedKernelClassifier.prbf(6, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(6, random_state=0)
+    means = model.fit(x, y).means_
     # columns cut, labels cut elsewhere, an empty chunk, labels as a NumPy array
     cut = da.from_array(x, chunks=((100, 0, 200), (2, 1)))
-    for labels in (da.from_array(y, chunks=37), y):
-        found = SharedKernelClassifier.prbf(6, random_state=0).fit(cut, labels)
-        assert_allclose(found.means_, reference.means_, rtol=1e-9)
-    kwargs = np.array(["no", "yes", "maybe"])[y]
-    found = SharedKernelClassifier.prbf(6, random_state=0).fit(
-        cut, da.from_array(kwargs, chunks=100)
-    )
-    assert set(found.predict(cut).compute()) <= {"no", "yes", "maybe"}
-    unknown = da.from_array(x, chunks=(100, 3))[da.from_array(np.ones(len(x), bool), chunks=100)]
+    every = da.from_array(np.ones(len(x), bool), chunks=100)
+    labels = da.from_array(y, chunks=100)
+    unknown = da.from_array(x, chunks=(100, 3))[every]  # lengths unknown, chunks alike
+    for rows, classes in ((cut, labels.rechunk(37)), (cut, y), (unknown, labels[every])):
+        assert_allclose(model.fit(rows, classes).means_, means, rtol=1e-9)
+    named = da.from_array(np.array(["no", "yes", "maybe"])[y], chunks=100)
+    assert set(model.fit(cut, named).predict(cut).compute()) <= {"no", "yes", "maybe"}
     with pytest.raises(ValueError, match="compute_chunk_sizes"):
-        SharedKernelClassifier.prbf(6).fit(unknown, y)
-    labels = da.from_array(y, chunks=100)[da.from_array(np.ones(len(x), bool), chunks=100)]
-    found = SharedKernelClassifier.prbf(6, random_state=0).fit(
-        unknown, labels
-    )  # lengths unknown, chunks alike
-    assert_allclose(found.means_, reference.means_, rtol=1e-9)
+        model.fit(unknown, y)
     with pytest.raises(ValueError, match="X has 300 rows in 3 chunks and y or sample_weight 299"):
-        SharedKernelClassifier.prbf(6).fit(cut, da.from_array(y[:-1], chunks=100))
+        model.fit(cut, labels[:-1])
 
 
 def plain_sums(columns, pairs, weight, natural):
     """`fused_sums` as its equations read, in float64."""
     torch = pytest.importorskip("torch")
-    left, right = torch.asarray(pairs).T
+    left, right = torch.asarray(pairs, device=columns.device).T
     phi = (columns[left] * columns[right]).double()
     log_joint = natural.double() @ phi
     responsibility = torch.softmax(log_joint, 0) * (1 if weight is None else weight)
@@ -170,34 +156,22 @@ def test_a_card_gives_the_same_model(stand_in, blobs, family, sharing, weighted,
     x = blobs[0].astype(dtype)
     y = blobs[1]
     weight = np.random.default_rng(0).uniform(0.1, 2, size=len(y)) if weighted else None
-    settings = {
-        "covariance_type": family,
-        "sharing": sharing,
-        "unlabeled": 2,
-        "max_iter": 5,
-        "training": Training("em", acceleration=None),
-    }
-    settings["random_state"] = 0
+    settings = {"covariance_type": family, "sharing": sharing, **PLAIN}
     expected = SharedKernelClassifier.prbf(6, **settings).fit(x, y, sample_weight=weight)
     for fused in (False, True):
         if fused:
             stand_in()
-        model = SharedKernelClassifier.prbf(6, **settings).fit(
-            *on_backend("torch", x, y), sample_weight=weight
-        )
-        tolerance = 1e-9 if dtype == np.float64 else 1e-4
-        assert_allclose(model.means_, expected.means_, rtol=tolerance, atol=tolerance)
-        assert_allclose(model.covariances_, expected.covariances_, rtol=tolerance, atol=tolerance)
-        assert_allclose(model.mixing_, expected.mixing_, rtol=tolerance, atol=tolerance)
+        rows = on_backend("torch", x, y)
+        model = SharedKernelClassifier.prbf(6, **settings).fit(*rows, sample_weight=weight)
+        assert_same(model, expected, 1e-9 if dtype == np.float64 else 1e-4)
 
 
 def test_one_copy_there_and_one_back(stand_in, monkeypatch, blobs):
     torch = pytest.importorskip("torch")
     stand_in()
     there, labels = on_backend("torch", *blobs)
-    model = SharedKernelClassifier.prbf(
-        6, covariance_type="full", random_state=0, max_iter=3, tol=1e9
-    ).fit(there, labels)
+    model = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0, max_iter=3)
+    model.fit(there, labels)
     rows = as_rows(there, labels).framed(Frame(np.zeros(3), np.ones(3)), 64)
     network = SharedKernel(FAMILIES["full"](np.zeros(3)), np.ones((6, 3)))
     params = Params(Kernels(model.means_, model.covariances_), model.mixing_, model.class_prior_)
@@ -205,27 +179,16 @@ def test_one_copy_there_and_one_back(stand_in, monkeypatch, blobs):
     counts = {"there": 0, "back": 0}
 
     def count(name, method):
-        def counted(self, *args, **kwargs):
+        def counted(*args, **kwargs):
             counts[name] += 1
-            return method(self, *args, **kwargs)
+            return method(*args, **kwargs)
 
         return counted
 
-    monkeypatch.setattr(torch.Tensor, "cpu", count("back", torch.Tensor.cpu))
-    for name in (
-        "__bool__",
-        "__float__",
-        "__int__",
-        "item",
-        "tolist",
-        "numpy",
-    ):  # each would wait for the card
+    waiting = ["cpu", "__bool__", "__float__", "__int__", "item", "tolist", "numpy"]
+    for name in waiting:  # each would wait for the card
         monkeypatch.setattr(torch.Tensor, name, count("back", getattr(torch.Tensor, name)))
-    monkeypatch.setattr(
-        torch,
-        "from_numpy",
-        lambda a, make=torch.from_numpy: count("there", lambda _: make(a))(None),
-    )
+    monkeypatch.setattr(torch, "from_numpy", count("there", torch.from_numpy))
     network.sweep(rows, params)
     assert counts == {"there": 1, "back": 2}  # .cpu().numpy() are two calls and one wait
 
@@ -250,11 +213,8 @@ def test_fused_kernels_are_tried_before_they_are_used(monkeypatch, trouble):
         monkeypatch.setattr(fused, "transpose_into", lambda out, x: 1 / 0)
     monkeypatch.delattr(kernelpool, "fused", raising=False)  # where another test imported it
     monkeypatch.setitem(sys.modules, "kernelpool.fused", None if trouble == "no Triton" else fused)
-    monkeypatch.setattr(
-        torch.cuda,
-        "get_device_capability",
-        lambda card: (7, 5) if trouble == "an old card" else (9, 0),
-    )
+    capability = (7, 5) if trouble == "an old card" else (9, 0)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda card: capability)
     monkeypatch.setattr(torch.version, "hip", "6.2" if trouble == "another maker" else None)
     arrays._fused_on.cache_clear()
     if trouble == "no compiler":
@@ -288,17 +248,15 @@ def test_fused_sums_are_as_their_equations(monkeypatch, n, n_columns, n_kernels,
     weight = rng.uniform(size=n)
     pairs = tuple((i, j) for i in range(n_columns) for j in range(i, n_columns))
     natural = 0.3 * rng.normal(size=(n_kernels, len(pairs)))
-    given = [
+    columns, weight, natural = (
         torch.asarray(a, dtype=torch.float32, device=device) for a in (columns, weight, natural)
-    ]
-    row_weight = given[1] if weighted else None
-    sums, log_evidence = fused.fused_sums(given[0], pairs, row_weight, given[2])
-    expected, expected_evidence = plain_sums(
-        given[0].cpu(), pairs, given[1].cpu() if weighted else None, given[2].cpu()
     )
+    given = (columns, pairs, weight if weighted else None, natural)
+    sums, log_evidence = fused.fused_sums(*given)
+    expected, expected_evidence = plain_sums(*given)
     scale = float(expected.abs().max())
     assert_allclose(compute(sums), compute(expected), atol=1e-5 * scale)
     assert_allclose(compute(log_evidence), compute(expected_evidence), atol=1e-4)
     out = torch.zeros((n_columns + 1, n), device=device)
-    fused.transpose_into(out[:-1, :], given[0].T.contiguous())
-    assert_array_equal(compute(out[:-1, :]), compute(given[0]))
+    fused.transpose_into(out[:-1, :], columns.T.contiguous())
+    assert_array_equal(compute(out[:-1, :]), compute(columns))

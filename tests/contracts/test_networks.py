@@ -110,13 +110,11 @@ def any_family(request):
 
 @pytest.fixture
 def data():
+    """Rows, their classes and weights."""
     rng = np.random.default_rng(2)
     y = rng.integers(K, size=N)
-    return (
-        rng.normal(size=(N, D)) + 1.5 * rng.normal(size=(K, D))[y],
-        y,
-        rng.integers(1, 4, size=N).astype(float),
-    )
+    x = rng.normal(size=(N, D)) + 1.5 * rng.normal(size=(K, D))[y]
+    return x, y, rng.integers(1, 4, size=N).astype(float)
 
 
 def rows_of(x, y, weight=None, **more):
@@ -135,10 +133,16 @@ def numbers(params):
     return np.concatenate(flat)
 
 
+def assert_same(one, other):
+    """Parameters, or a gradient, with the objective."""
+    assert other[1] == pytest.approx(one[1], rel=1e-11)
+    a, b = (np.asarray(numbers(p) if hasattr(p, "mixing") else p) for p, _ in (one, other))
+    assert_allclose(b, a, rtol=1e-8, atol=1e-10)
+
+
 def test_the_objective_never_falls(make, any_family, data):
-    x, y, weight = data
     network, params, _ = make(any_family, np.zeros(1))
-    rows = rows_of(x, y, weight)
+    rows = rows_of(*data)
     history = []
     for _ in range(12):
         params, objective = network.sweep(rows, params)
@@ -148,57 +152,38 @@ def test_the_objective_never_falls(make, any_family, data):
 
 
 def test_parameters_are_not_written_over(make, any_family, data):
-    x, y, weight = data
     network, params, _ = make(any_family, np.zeros(1))
-    before = numbers(params).copy()
-    first, second = (network.sweep(rows_of(x, y, weight), params) for _ in range(2))
+    before = numbers(params)
+    first, second = (network.sweep(rows_of(*data), params) for _ in range(2))
     assert_array_equal(numbers(params), before)
     assert_array_equal(numbers(first[0]), numbers(second[0]))
     assert first[1] == second[1]
 
 
-def test_a_row_twice_is_a_row_of_weight_two(make, any_family, data):
+@pytest.mark.parametrize("method", ["sweep", "gradient"])
+def test_equal_rows_give_equal_answers(make, any_family, data, method):
+    """Rows as often as their weight, cut, in another order, by class, of another library; or the
+    kernels in another order.
+    """
     x, y, weight = data
-    network, params, _ = make(any_family, np.zeros(1))
+    network, params, (turned_network, turned) = make(any_family, np.zeros(1))
+    if not hasattr(network, method):
+        return
+    answer = getattr(network, method)
+    expected = answer(rows_of(*data), params)
     times = weight.astype(int)
-    a, value = network.sweep(rows_of(x, y, weight), params)
-    b, same = network.sweep(rows_of(np.repeat(x, times, axis=0), np.repeat(y, times)), params)
-    assert same == pytest.approx(value, rel=1e-11)
-    assert_allclose(numbers(b), numbers(a), rtol=1e-8, atol=1e-10)
-
-
-def test_rows_may_be_cut_and_ordered_in_any_way(make, any_family, data):
-    x, y, weight = data
-    network, params, _ = make(any_family, np.zeros(1))
-    a, value = network.sweep(rows_of(x, y, weight), params)
     order = np.random.default_rng(0).permutation(N)
     cut = rows_of(x[order], y[order], weight[order], width=40_000)
     assert cut.n_blocks > 1
-    for rows in (cut, cut.by_class()):
-        b, same = network.sweep(rows, params)
-        assert same == pytest.approx(value, rel=1e-11)
-        assert_allclose(numbers(b), numbers(a), rtol=1e-8, atol=1e-10)
-
-
-def test_kernels_in_another_order(make, any_family, data):
-    x, y, weight = data
-    network, params, (turned_network, turned) = make(any_family, np.zeros(1))
-    a, value = network.sweep(rows_of(x, y, weight), params)
-    b, same = turned_network.sweep(rows_of(x, y, weight), turned)
-    assert same == pytest.approx(value, rel=1e-11)
-    assert_allclose(np.asarray(b.mixing), np.asarray(a.mixing)[ORDER], rtol=1e-8, atol=1e-12)
-
-
-def test_libraries_agree(make, any_family, data):
-    x, y, weight = data
-    network, params, _ = make(any_family, np.zeros(1))
+    for rows in (rows_of(np.repeat(x, times, axis=0), np.repeat(y, times)), cut, cut.by_class()):
+        assert_same(expected, answer(rows, params))
     there, moved, _ = make(any_family, strict.asarray(np.zeros(1)))
-    a, value = network.sweep(rows_of(x, y, weight), params)
-    b, same = there.sweep(
-        rows_of(strict.asarray(x), strict.asarray(y), strict.asarray(weight)), moved
-    )
-    assert same == pytest.approx(value, rel=1e-11)
-    assert_allclose(numbers(b), numbers(a), rtol=1e-8, atol=1e-10)
+    assert_same(expected, getattr(there, method)(rows_of(*map(strict.asarray, data)), moved))
+    other, objective = getattr(turned_network, method)(rows_of(*data), turned)
+    assert objective == pytest.approx(expected[1], rel=1e-11)
+    if method == "sweep":
+        mixing = np.asarray(expected[0].mixing)[ORDER]
+        assert_allclose(np.asarray(other.mixing), mixing, rtol=1e-8, atol=1e-12)
 
 
 # -- those that have a gradient --------------------------------------------------------------------
@@ -260,32 +245,13 @@ def test_gradients_where_densities_underflow(differentiable, any_family, data):
     """One row lies a thousand deviations out, where every density is zero: the gradient is that of
     exact logarithms.
     """
-    x, y, weight = data
+    weight = data[2]
     network, params, _ = differentiable(any_family, np.zeros(1))
-    far = np.concatenate([x, np.full((1, D), 1000.0)]), np.append(y, 1), np.append(weight, 1.0)
-    alone = far[0][-1:], far[1][-1:], far[2][-1:]
-    whole, value = network.gradient(rows_of(*far), params)
-    parts = [network.gradient(rows_of(*part), params) for part in ((x, y, weight), alone)]
-    share = weight.sum() / (weight.sum() + 1)
-    assert_allclose(whole, share * parts[0][0] + (1 - share) * parts[1][0], rtol=1e-7, atol=1e-9)
-    assert value == pytest.approx(share * parts[0][1] + (1 - share) * parts[1][1], rel=1e-9)
-    assert np.isfinite(whole).all()
-
-
-def test_gradients_do_not_depend_on_how_rows_are_cut(differentiable, any_family, data):
-    x, y, weight = data
-    network, params, _ = differentiable(any_family, np.zeros(1))
-    a, value = network.gradient(rows_of(x, y, weight), params)
-    for rows in (
-        rows_of(x, y, weight, width=40_000),
-        rows_of(x, y, weight, width=40_000).by_class(),
-    ):
-        b, same = network.gradient(rows, params)
-        assert same == pytest.approx(value, rel=1e-11)
-        assert_allclose(b, a, rtol=1e-8, atol=1e-11)
-    there, moved, _ = differentiable(any_family, strict.asarray(np.zeros(1)))
-    c, same = there.gradient(
-        rows_of(strict.asarray(x), strict.asarray(y), strict.asarray(weight)), moved
+    alone = np.full((1, D), 1000.0), np.array([1]), np.ones(1)
+    far = [np.concatenate(pair) for pair in zip(data, alone, strict=True)]
+    whole, near, out = (
+        np.append(*network.gradient(rows_of(*part), params)) for part in (far, data, alone)
     )
-    assert same == pytest.approx(value, rel=1e-11)
-    assert_allclose(np.asarray(c), a, rtol=1e-8, atol=1e-11)
+    share = weight.sum() / (weight.sum() + 1)
+    assert_allclose(whole, share * near + (1 - share) * out, rtol=1e-7, atol=1e-9)
+    assert np.isfinite(whole).all()

@@ -1,7 +1,7 @@
 """Every penalty, in every family: what the M-step and the guide promise of it.
 
 Penalties are found in the package `kernelpool.penalties` and made from the names of their
-parameters (`WORDS`), so a new one is tested as soon as its file is there. The worked example of
+parameters (`words`), so a new one is tested as soon as its file is there. The worked example of
 "Add a penalty" is tested with them.
 """
 
@@ -9,14 +9,16 @@ import inspect
 import pkgutil
 from importlib import import_module
 from itertools import product
+from operator import attrgetter
 from pathlib import Path
 
-import array_api_strict
+import array_api_strict as strict
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kernelpool.penalties
+from kernelpool.arrays import match_array
 from kernelpool.em import Outcome, Stop, em
 from kernelpool.kernels import FAMILIES, Kernels, Moments
 from kernelpool.mixtures.network import Params, SharedKernel
@@ -33,6 +35,7 @@ from kernelpool.rows import ArrayRows, Frame
 from kernelpool.squarem import Squarem
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending" / "add_a_penalty.md"
+VARIANCE = np.array([1.0, 1.2, 0.8])
 M = 5
 K = 3
 D = 3
@@ -77,53 +80,38 @@ def some_kernels(family, seed=0):
     return Kernels(rng.normal(size=(M, D)), covariance[family])
 
 
-WORDS = {
-    "strength": lambda family, strength: [strength],
-    "distance": lambda family, strength: DISTANCES,
-    "step": lambda family, strength: STEPS,
-    "units": lambda family, strength: ["raw"],
-    "variance": lambda family, strength: [np.array([1.0, 1.2, 0.8])],
-    "n_kernels": lambda family, strength: [M],
-    "shrinkage": lambda family, strength: [0.01],
-    "home": lambda family, strength: [some_kernels(family, seed=9)],
-    "terms": lambda family, strength: [
-        (Conjugate(np.array([1.0, 1.2, 0.8]), M), Overlap(strength)),
-        (Conjugate(np.array([1.0, 1.2, 0.8]), M), Anchor(strength, some_kernels(family, seed=9))),
-        (
-            NoPenalty(),
-            Anchor(strength, some_kernels(family, seed=9)),
-            Anchor(strength, some_kernels(family, seed=8)),
-        ),
-    ],
-}
-"""What a penalty's parameters may be given, by their names: one penalty is made of every
-combination.
-"""
+def words(family, strength):
+    """What a penalty's parameters may be given, by their names: one penalty is made of every
+    combination.
+    """
+    conjugate = Conjugate(VARIANCE, M)
+    home = some_kernels(family, seed=9)
+    anchors = (Anchor(strength, home), Anchor(strength, some_kernels(family, seed=8)))
+    return {
+        "strength": [strength],
+        "distance": DISTANCES,
+        "step": STEPS,
+        "units": ["raw"],
+        "variance": [VARIANCE],
+        "n_kernels": [M],
+        "shrinkage": [0.01],
+        "home": [home],
+        "terms": [(conjugate, Overlap(strength)), (conjugate, *anchors), (NoPenalty(), *anchors)],
+    }
 
 
 def forms_of(cls, family, strength=4.0):
     """The penalty in all its forms at one strength."""
     names = [] if cls.__init__ is object.__init__ else list(inspect.signature(cls).parameters)
-    unknown = [name for name in names if name not in WORDS]
-    assert not unknown, f"say in WORDS what {cls.__name__} may be given for {unknown}"
-    every = product(*(WORDS[n](family, strength) for n in names))
+    given = words(family, strength)
+    assert set(names) <= set(given), f"say in words what {cls.__name__} may be given"
     return [
-        cls(*values[0]) if cls is Sum else cls(**dict(zip(names, values, strict=True)))
-        for values in every
+        cls(*(values[0] if cls is Sum else values)) for values in product(*map(given.get, names))
     ]
 
 
-ALL = [pytest.param(cls, id=cls.__name__) for cls in found()]
+ALL = found()
 every_penalty = pytest.mark.parametrize("cls", ALL)
-
-
-def those(condition):
-    """Only the penalties that make the promise that is tested."""
-    return pytest.mark.parametrize("cls", [param for param in ALL if condition(param.values[0])])
-
-
-def has_strength(cls):
-    return "strength" in inspect.signature(cls).parameters
 
 
 @pytest.fixture
@@ -140,28 +128,26 @@ def scene(family):
     return x, labels, weight, params, sharing
 
 
-def rows_of(x, y, weight):
-    return ArrayRows(x, y, weight, frame=Frame(np.zeros(D), np.ones(D)))
+def rows_of(x, y, weight, xp=np):
+    return ArrayRows(x, y, weight, frame=Frame(xp.zeros(D), xp.ones(D)))
 
 
 def network_of(family, penalty, sharing):
     return SharedKernel(FAMILIES[family](np.full(D, 1e-6)), sharing, penalty)
 
 
-def assert_same(a, b, **close):
-    for one, other in (
-        (a.kernels.mean, b.kernels.mean),
-        (a.kernels.covariance, b.kernels.covariance),
-        (a.mixing, b.mixing),
-    ):
-        assert_allclose(np.asarray(one), np.asarray(other), **close)
+def assert_same(a, b, rtol=0, atol=0):
+    (value, objective), (other, same) = a, b
+    assert same == pytest.approx(objective, rel=rtol, abs=0)
+    for part in ("kernels.mean", "kernels.covariance", "mixing"):
+        one, another = (np.asarray(attrgetter(part)(params)) for params in (value, other))
+        assert_allclose(another, one, rtol=rtol, atol=atol)
 
 
 def test_all_are_found():
-    names = {cls.__name__ for cls in found()}
-    assert {"NoPenalty", "Conjugate", "Overlap", "Sum", "Anchor", "Wall"} <= names
-    exported = {cls.__name__ for cls in found() if cls.__module__.startswith("kernelpool")}
-    assert exported <= set(kernelpool.penalties.__all__)
+    names = {cls.__name__ for cls in ALL if cls.__module__.startswith("kernelpool")}
+    assert {"NoPenalty", "Conjugate", "Overlap", "Sum", "Anchor"} <= names
+    assert names <= set(kernelpool.penalties.__all__)
 
 
 @every_penalty
@@ -177,14 +163,15 @@ def test_the_objective_never_falls_or_the_best_is_returned(cls, family, scene):
             assert fit.outcome is not Outcome.FELL
             assert np.isfinite(fit.history).all()
             assert fit.objective == pytest.approx(max(fit.history), abs=1e-9)
-            assert network.sweep(rows, fit.params)[1] == pytest.approx(
-                fit.objective, rel=1e-12
-            )  # its own, not another's
+            own = network.sweep(rows, fit.params)[1]  # and not another's
+            assert own == pytest.approx(fit.objective, rel=1e-12)
             if penalty.monotone:
                 assert (np.diff(fit.history) >= -1e-10).all()
 
 
-@those(has_strength)
+@pytest.mark.parametrize(
+    "cls", [cls for cls in ALL if "strength" in inspect.signature(cls).parameters]
+)
 def test_strength_zero_is_no_penalty_bit_for_bit(cls, family, scene):
     x, y, weight, params, sharing = scene
     rows = rows_of(x, y, weight)
@@ -193,12 +180,9 @@ def test_strength_zero_is_no_penalty_bit_for_bit(cls, family, scene):
         here = params
         network = network_of(family, penalty, sharing)
         for _ in range(3):
-            (expected, value), (better, same) = plain.sweep(rows, here), network.sweep(rows, here)
-            assert value == same
-            assert_array_equal(better.kernels.mean, expected.kernels.mean)
-            assert_array_equal(better.kernels.covariance, expected.kernels.covariance)
-            assert_array_equal(better.mixing, expected.mixing)
-            here = expected
+            expected = plain.sweep(rows, here)
+            assert_same(expected, network.sweep(rows, here))
+            here = expected[0]
 
 
 def test_a_sum_of_penalties_adds_what_they_state(family):
@@ -206,7 +190,7 @@ def test_a_sum_of_penalties_adds_what_they_state(family):
     rng = np.random.default_rng(5)
     kernel = FAMILIES[family](np.zeros(D))
     kernels = some_kernels(family)
-    a = Conjugate(np.array([1.0, 1.2, 0.8]), M)
+    a = Conjugate(VARIANCE, M)
     b = Anchor(3.0, some_kernels(family, seed=9))
     sub = kernelpool.penalties.Subkernels(
         rng.dirichlet(np.ones(K), size=M), tuple(some_kernels(family, s) for s in range(K))
@@ -225,7 +209,7 @@ def test_a_sum_of_penalties_adds_what_they_state(family):
             assert_allclose(value, sum(getattr(one, name) for one in each), rtol=1e-12, atol=1e-14)
 
 
-@those(lambda cls: cls is not Overlap)
+@pytest.mark.parametrize("cls", [cls for cls in ALL if cls is not Overlap])
 def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
     """Of the expected complete log-likelihood plus the belief: no kernel nearby has more of it."""
     rng = np.random.default_rng(2)
@@ -237,33 +221,30 @@ def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
     for penalty in (penalty for penalty in forms_of(cls, family) if penalty.monotone):
 
         def value(kernels, penalty=penalty):
-            natural_params = kernel.natural_params(kernels, 1e-16)
-            return float(
-                (responsibility.T * kernel.log_density(natural_params, x)).sum()
-            ) + penalty.objective(kernel, kernels, None)
+            log_density = kernel.log_density(kernel.natural_params(kernels, 1e-16), x)
+            belief = penalty.objective(kernel, kernels, None)
+            return (responsibility.T * log_density).sum() + belief
 
-        moment_origin = np.zeros((M, D))
-        best = kernel.estimate(
-            moments, moment_origin, penalty.prior_statistics(kernel, moments, moment_origin, None)
-        )
+        origin = np.zeros((M, D))
+        prior = penalty.prior_statistics(kernel, moments, origin, None)
+        best = kernel.estimate(moments, origin, prior)
         top = value(best)
         vector = kernel.covariance_coordinates(best.covariance)
-
-        def along(step, towards, wider, best=best, vector=vector):
-            return value(
-                Kernels(
-                    best.mean + step * towards,
-                    kernel.covariance_at(vector + step * wider, best.covariance),
-                )
-            )
 
         for _ in range(10):
             towards = rng.normal(size=(M, D))
             wider = rng.normal(size=vector.shape) * (vector != 0)
-            assert max(along(0.01, towards, wider), along(-0.01, towards, wider)) < top
-            assert (
-                abs(along(1e-4, towards, wider) - along(-1e-4, towards, wider)) < 1e-7
-            )  # level, too
+            values = [
+                value(
+                    Kernels(
+                        best.mean + step * towards,
+                        kernel.covariance_at(vector + step * wider, best.covariance),
+                    )
+                )
+                for step in (0.01, -0.01, 1e-4, -1e-4)
+            ]
+            assert max(values[:2]) < top
+            assert abs(values[2] - values[3]) < 1e-7  # level, too
 
 
 @every_penalty
@@ -272,55 +253,45 @@ def test_columns_are_distributions_whatever_the_masses(cls, family):
     kernel = FAMILIES[family](np.zeros(D))
     kernels = some_kernels(family)
     before = rng.dirichlet(np.ones(M), size=K).T
-    for strength in (1e-3, 4.0, 1e6):
+    for strength, scale in product((1e-3, 4.0, 1e6), (1e-9, 1.0, 1e9)):
         for penalty in forms_of(cls, family, strength):
-            for scale in (1e-9, 1.0, 1e9):
-                mass = scale * rng.exponential(size=(M, K)) ** 4
-                mass[1, :] = 0  # a kernel without rows
-                mass[:, 2] = 0  # a class without rows
-                posterior = rng.dirichlet(np.ones(K), size=M)
-                posterior[:, 2] = 0
-                means = rng.normal(size=(M, K, D)) * 5
-                sub = kernelpool.penalties.Subkernels(
-                    posterior,
-                    tuple(Kernels(means[:, k], kernels.covariance) for k in range(K)),
-                    some_kernels(family, seed=4),
-                )
-                mixing = penalty.mixing(kernel, mass, before, kernels, sub)
-                assert (mixing >= 0).all()
-                assert_allclose(mixing.sum(axis=0), 1)
-                assert_array_equal(mixing[:, 2], before[:, 2])
+            mass = scale * rng.exponential(size=(M, K)) ** 4
+            mass[1, :] = 0  # a kernel without rows
+            mass[:, 2] = 0  # a class without rows
+            posterior = rng.dirichlet(np.ones(K), size=M)
+            posterior[:, 2] = 0
+            means = rng.normal(size=(K, M, D)) * 5
+            sub = kernelpool.penalties.Subkernels(
+                posterior,
+                tuple(Kernels(mean, kernels.covariance) for mean in means),
+                some_kernels(family, seed=4),
+            )
+            mixing = penalty.mixing(kernel, mass, before, kernels, sub)
+            assert (mixing >= 0).all()
+            assert_allclose(mixing.sum(axis=0), 1)
+            assert_array_equal(mixing[:, 2], before[:, 2])
 
 
 @every_penalty
 def test_libraries_agree(cls, family, scene):
     x, y, weight, params, sharing = scene
-    xp = array_api_strict
-    there = ArrayRows(
-        xp.asarray(x), xp.asarray(y), xp.asarray(weight), frame=Frame(xp.zeros(D), xp.ones(D))
-    )
-    moved = Params(
-        Kernels(xp.asarray(params.kernels.mean), xp.asarray(params.kernels.covariance)),
-        xp.asarray(params.mixing),
-        xp.asarray(params.class_prior),
-    )
-    kernel = FAMILIES[family](xp.asarray(np.full(D, 1e-6)))
+    there = rows_of(*map(strict.asarray, (x, y, weight)), strict)
+    like = strict.asarray(sharing)
+    kernel = FAMILIES[family](match_array(np.full(D, 1e-6), like=like))
     for penalty in forms_of(cls, family):
-        expected, value = network_of(family, penalty, sharing).sweep(rows_of(x, y, weight), params)
-        better, same = SharedKernel(kernel, xp.asarray(sharing), penalty).sweep(there, moved)
-        assert same == pytest.approx(value, rel=1e-11)
-        assert_same(better, expected, rtol=1e-9, atol=1e-11)
+        expected = network_of(family, penalty, sharing).sweep(rows_of(x, y, weight), params)
+        network = SharedKernel(kernel, like, penalty)
+        found_ = network.sweep(there, match_array(params, like=like))
+        assert_same(expected, found_, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not installed")
 def test_the_worked_example_does_what_the_page_says():
     """The wall keeps kernels wide, by the very formula (S + s V) / n."""
     names = example()
-    low = names["narrowest"][0.0]
-    high = names["narrowest"][2.0]
-    assert f"a variance of {low:.0e}; with it, it keeps {high:.2f}." in " ".join(
-        PAGE.read_text().split()
-    )
+    low, high = (names["narrowest"][strength] for strength in (0.0, 2.0))
+    text = " ".join(PAGE.read_text().split())
+    assert f"a variance of {low:.0e}; with it, it keeps {high:.2f}." in text
     kernel = FAMILIES["diag"](np.zeros(2))
     moments = Moments(np.array([[4.0]]), np.array([[0.0, 0.0]]), np.array([[8.0, 2.0]]))
     wall = names["Wall"](3.0, np.array([1.0, 2.0]))
