@@ -60,9 +60,9 @@ def trained_mixture(
     )
     data = surveyed(as_rows(X, np.zeros(len(X), int)), np.zeros(1))
     training = MixtureTraining(data, settings)
-    params = training.first(training.sharing)
+    params = training.first()
     if init == "em":
-        params = training.run(params, training.sharing, training.owners).params
+        params = training.run(params).params
     network = training.in_data_units(params)
     means = network.means
     covariances = network.covariances

@@ -213,10 +213,10 @@ def hidden_layer(data: TrainingData, settings: EMLogSettings, n_default: int) ->
     if settings.n_kernels is None:
         most = max(1, len(training.samples[0].x) // ROWS_PER_KERNEL)
         training = MixtureTraining(data, replace(of_mixture, n_kernels=min(n_default, most)))
-    start = training.first(training.sharing)
+    start = training.first()
     if settings.init != "em":
         return training, start, True, 0
-    fit = training.run(start, training.sharing, training.owners)
+    fit = training.run(start)
     if fit.outcome is Outcome.INTERRUPTED:
         raise KeyboardInterrupt(fit.sentence(settings.max_iter))
     return training, fit.params, fit.outcome is Outcome.CONVERGED, fit.n_sweeps

@@ -44,7 +44,7 @@ from ..arrays import (
     to_numpy,
 )
 from ..base.classifier import log_softmax
-from ..data.door import TrainingData
+from ..data.door import TrainingData, surveyed
 from ..data.folds import (
     Data,
     SampledRows,
@@ -58,8 +58,8 @@ from ..data.folds import (
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..lbfgs import maximize
-from ..rows import Block, Frame, Rows, one_blas_thread, with_missing
-from ..rows.sample import MOST_ROWS, Sample, content_key
+from ..rows import Block, Frame, Rows, one_blas_thread
+from ..rows.sample import MOST_ROWS, content_key, sample_block
 from ..softmax import log_weighted_sums
 from .fit import MixtureSettings, MixtureTraining, is_auto, log_joint
 from .fitted import ClassDensities, FittedSharedKernel
@@ -187,8 +187,8 @@ def _from_network(
 # -- rows held out where they live -----------------------------------------------------------------
 
 
-def _held_out(block: Block, seed: int, share: float, spared: np.ndarray) -> Array:
-    """Whether each row is held out, (n,), by its content in the frame of training.
+def _is_drawn(block: Block, seed: int, share: float, spared: np.ndarray, held_out: bool) -> Array:
+    """Whether each row is held out, (n,), or trains, by its content in the frame of training.
 
     `spared` (K + 1,): whether the rows of a class always train, and (last) those without a class.
     """
@@ -199,49 +199,40 @@ def _held_out(block: Block, seed: int, share: float, spared: np.ndarray) -> Arra
     last = (len(spared) - 1) * xp.ones_like(block.y)
     code = xp.where(block.y < 0, last, block.y)  # type: ignore[operator]
     is_spared = xp.take(xp.asarray(spared, device=device(x)), code, axis=0)
-    return (content_key(near(x), seed) < share) & ~is_spared
+    return ((content_key(near(x), seed) < share) & ~is_spared) == held_out
 
 
-def _drawn(block: Block, held_out: Callable[[Block], Array]) -> Sample:
-    """The rows that are held out, on the host."""
-    x = with_missing(block)
-    weight = np.ones(len(x)) if block.weight is None else to_numpy(block.weight)
-    at = np.flatnonzero(to_numpy(held_out(block)) & (weight > 0))
-    columns = to_numpy(block.y)[at], x[at], np.asarray(weight[at], np.float64)
-    return Sample(np.zeros(len(at)), *columns, sys.maxsize)
+class SomeRows:
+    """All rows, of which those that are not selected count nothing in sums."""
 
-
-class RowsInTraining:
-    """All rows, of which those that are held out count nothing in sums."""
-
-    def __init__(self, rows: Rows, held_out: Callable[[Block], Array]) -> None:
+    def __init__(self, rows: Rows, selected: Callable[[Block], Array]) -> None:
         self.rows = rows
-        self.held_out = held_out
+        self.selected = selected
         self.n_features = rows.n_features
         self.backend = rows.backend
         self.eps = rows.eps
 
     def total(self, statistic: Callable[..., Any], *params: Any) -> Any:
-        return self.rows.total(partial(_total_in_training, statistic, self.held_out), *params)
+        return self.rows.total(partial(_total_of_selected, statistic, self.selected), *params)
 
     def each(self, function: Callable[..., Array], *params: Any) -> Array:
         return self.rows.each(function, *params)
 
-    def framed(self, frame: Frame, width: int) -> "RowsInTraining":
-        return RowsInTraining(self.rows.framed(frame, width), self.held_out)
+    def framed(self, frame: Frame, width: int) -> "SomeRows":
+        return SomeRows(self.rows.framed(frame, width), self.selected)
 
-    def by_class(self) -> "RowsInTraining":
-        return RowsInTraining(self.rows.by_class(), self.held_out)
+    def by_class(self) -> "SomeRows":
+        return SomeRows(self.rows.by_class(), self.selected)
 
 
-def _total_in_training(
-    statistic: Callable[..., Any], held_out: Callable[[Block], Array], block: Block, *params: Any
+def _total_of_selected(
+    statistic: Callable[..., Any], selected: Callable[[Block], Array], block: Block, *params: Any
 ) -> Any:
-    def in_training(block: Block) -> Block:
-        weight = namespace(block.x).astype(~held_out(block), block.x.dtype)
+    def weighted(block: Block) -> Block:
+        weight = namespace(block.x).astype(selected(block), block.x.dtype)
         return block.changed(weight=weight if block.weight is None else block.weight * weight)
 
-    return statistic(block.once("in training", in_training, 2), *params)
+    return statistic(block.once(selected, weighted, 2), *params)
 
 
 def divide(data: TrainingData, settings: MixtureSettings) -> tuple[TrainingData, SampledRows]:
@@ -251,23 +242,17 @@ def divide(data: TrainingData, settings: MixtureSettings) -> tuple[TrainingData,
     """
     share = min(MOST_HELD_OUT / max(data.n_rows, 1.0), 0.2)
     spared = np.append(data.class_weight < MIN_ROWS_OF_CLASS * data.row_weight, True)
-    held_out = partial(_held_out, seed=settings.seed, share=share, spared=spared)
+    seed = settings.seed
+    held_out = partial(_is_drawn, seed=seed, share=share, spared=spared, held_out=True)
+    in_training = partial(held_out, held_out=False)
     training = MixtureTraining(data, settings)
-    drawn = training.rows.total(partial(_drawn, held_out=held_out))
+    drawn = SomeRows(training.rows, held_out).total(sample_block, seed, sys.maxsize)
     order = np.lexsort((drawn.code, *drawn.x.T))
-    code = drawn.code[order]
-    weight = drawn.weight[order]
-    out = SampledRows(training.frame.outside(drawn.x[order]), code, weight, drawn.key[order])
-    n_classes = len(data.classes)
-    known = ~np.isnan(out.x) * weight[:, None]
-    of_class = np.stack([known[code == k].sum(axis=0) for k in range(-1, n_classes)])
-    return replace(
-        data,
-        rows=RowsInTraining(data.rows, held_out),
-        observed=None if data.observed is None else data.observed - of_class,
-        class_weight=data.class_weight - np.bincount(code, weight, minlength=n_classes),
-        n_rows=data.n_rows - len(code),
-    ), out
+    x = training.frame.outside(drawn.x[order])
+    out = SampledRows(x, drawn.code[order], drawn.weight[order], drawn.key[order])
+    in_frame = SomeRows(training.rows, in_training)
+    counted = surveyed(in_frame, data.classes, data.columns, data.scale)
+    return replace(counted, rows=SomeRows(data.rows, in_training)), out
 
 
 # -- the climb -------------------------------------------------------------------------------------

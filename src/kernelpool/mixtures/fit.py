@@ -245,34 +245,28 @@ class MixtureTraining:
     def best(self, monitor: FitMonitor | None = None) -> Fit[Params]:
         """EM from every start; the run that ended highest."""
         monitor = FitMonitor() if monitor is None else monitor
-        sharing = self.sharing
         fits = []
         n_starts = 1 if self._given_kernels[1] is not None else self.settings.start.n_init
         with monitor.fitting(n_starts, *self.as_if_stopped()):
             for i in range(n_starts):
-                start = self.first(sharing)
+                start = self.first()
                 with monitor.start(i) as on_sweep:
-                    fits.append(self.run(start, sharing, self.owners, on_sweep))
+                    fits.append(self.run(start, on_sweep))
                 if fits[-1].outcome is Outcome.INTERRUPTED:
                     break
         return best_of(fits)
 
     def run(
-        self,
-        start: Params,
-        sharing: np.ndarray,
-        owners: np.ndarray,
-        on_sweep: OnSweep | None = None,
-        penalty: Penalty | None = None,
+        self, start: Params, on_sweep: OnSweep | None = None, penalty: Penalty | None = None
     ) -> Fit[Params]:
         """EM from `start`, under `penalty` beside the one of the settings; a `Learned` start has
         its sharing learned.
         """
-        network = self.network(sharing, penalty)
+        network = self.network(self.sharing, penalty)
         if isinstance(start, Learned):
             network = LearnedSharing(self.kernel, network.sharing, network.penalty)
         accelerated = self.settings.training.acceleration is not None
-        move = self._mover(network, owners) if self.settings.empty_kernels == "move" else None
+        move = self._mover(network) if self.settings.empty_kernels == "move" else None
         return self._em(network, start, self.stop, accelerated, repair=move, on_sweep=on_sweep)
 
     def _em(
@@ -319,11 +313,10 @@ class MixtureTraining:
         weight = self.data.class_weight + self.data.unlabeled_weight * self.class_prior
         return match_array(weight, like=self.rows.backend)
 
-    def _mover(
-        self, network: SharedKernel, owners: np.ndarray
-    ) -> Callable[[Params], Params | None]:
+    def _mover(self, network: SharedKernel) -> Callable[[Params], Params | None]:
         rows = self._rows_for(network)
         class_weight = self._class_weight()
+        owners = self.owners
 
         def move(params: Params) -> Params | None:
             lost = network.empty_kernels(params, class_weight, self.data.row_weight)
@@ -396,11 +389,11 @@ class MixtureTraining:
                 problem = f"n_kernels={given} leaves class {name} without a kernel"
                 remedy = f"Use {len(classes)} kernels or more, at least one for each class"
             raise KernelpoolError(f"{problem}. {remedy}, or raise sharing above 0.")
-        self._check_observed(table)
         return table
 
-    def _check_observed(self, table: np.ndarray) -> None:
+    def _check_observed(self) -> None:
         """Every feature is known in some row that each kernel may account for."""
+        table = self.sharing
         observed = self.data.observed
         if observed is None:
             return
@@ -460,10 +453,12 @@ class MixtureTraining:
         parts = kernels, mixing, self.class_prior
         return Params(*(match_array(part, like=self.rows.backend) for part in parts))
 
-    def first(self, sharing: np.ndarray) -> Params:
+    def first(self) -> Params:
         """First parameters: those given, the others as the settings say; each call makes another
         start.
         """
+        sharing = self.sharing
+        self._check_observed()
         mixing = self._given_mixing(sharing)
         kernels = self._kernels()
         separate = self.settings.start.method == "mixtures" and mixing is None
@@ -544,20 +539,13 @@ class MixtureTraining:
 
     # -- results -----------------------------------------------------------------------------------
 
-    def fitted(
-        self,
-        fit: Fit[Params],
-        sharing: np.ndarray | None = None,
-        owners: np.ndarray | None = None,
-        parents: np.ndarray | None = None,
-    ) -> Trained:
+    def fitted(self, fit: Fit[Params], parents: np.ndarray | None = None) -> Trained:
         """The result in the units of the data, without the kernels that lost their rows."""
         params = fit.params
         data = self.data
         settings = self.settings
-        owners = data.classes[self.owners if owners is None else owners]
-        sharing = self.sharing if sharing is None else sharing
-        sharing = to_numpy(params.sharing) if isinstance(params, Learned) else sharing
+        owners = data.classes[self.owners]
+        sharing = to_numpy(params.sharing) if isinstance(params, Learned) else self.sharing
         lost = self.lost(params)
         message = None
         if lost:
@@ -683,16 +671,15 @@ def split_by_class(
     with one_blas_thread():
         table = match_array(shared.sharing, like=training.rows.backend)
         children = split(training.kernel, training._by_class, params, table, least)
-    owners = np.asarray(children.owner)
-    parents = np.asarray(children.parent)
-    alone = np.asarray(sharing_table(owners, 0.0, len(data.classes)))
+    owners = data.classes[children.owner]
+    training = MixtureTraining(data, replace(settings, start=Start(owners=owners)))
     if np.isfinite(anchor):
         penalty = Anchor(anchor, children.params.kernels) if anchor else None
         with monitor.fitting(1, *training.as_if_stopped()), monitor.start(0) as on_sweep:
-            fit = training.run(children.params, alone, owners, on_sweep, penalty)
+            fit = training.run(children.params, on_sweep, penalty)
     else:
-        _, objective = training.network(alone).sweep(training.rows, children.params)
+        _, objective = training.network(training.sharing).sweep(training.rows, children.params)
         fit = Fit(children.params, objective, [objective], outcome=Outcome.CONVERGED)
-    record, *_ = training.fitted(fit, alone, owners, parents)
+    record, *_ = training.fitted(fit, np.asarray(children.parent))
     unchanged = "columns", "discriminative", "conditional_loss", "class_shares"
     return replace(record, **{name: getattr(shared, name) for name in unchanged}), fit

@@ -84,7 +84,7 @@ class Search:
             data = folds.fold_data(self.data, rows, settings.n_jobs)
             fewer = settings.limited(rows.x, rows.code, len(data.classes))
             training = MixtureTraining(data, replace(fewer, **sweeps))
-            run = training.run(training.first(training.sharing), training.sharing, training.owners)
+            run = training.run(training.first())
             if run.outcome is Outcome.INTERRUPTED:
                 raise KeyboardInterrupt("interrupted while settings were chosen; nothing was kept")
             network = SharedKernel(training.host_kernel, run.params.mixing)
