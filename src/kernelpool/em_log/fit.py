@@ -142,8 +142,7 @@ def fit_em_log(
         if settings.training == "two_stage":
             run = EMLogRun(layers.read(rows, params), n_sweeps=n_sweeps, best_sweep=n_sweeps)
         else:
-            limits = (settings.max_iter, settings.tol, settings.patience)
-            run = train(layers, rows, params, *limits)
+            run = train(layers, rows, params, settings.max_iter, settings.tol, settings.patience)
             improving = run.outcome == "max_iter" and run.best_sweep == run.n_sweeps
             converged = settings.patience is None or not improving
         network = in_data_units(run, layers, mixture, converged)

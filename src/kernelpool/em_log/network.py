@@ -113,8 +113,15 @@ class EMLogNetwork:
     @cached_property
     def mixture(self) -> ClassDensities:
         """The hidden layer: a mixture of one class."""
-        arrays = self.covariance_type, self.means, self.covariances, self.mixing[:, None]
-        return ClassDensities(*arrays, np.ones(1), None, (0,) * self.means.shape[1])
+        return ClassDensities(
+            self.covariance_type,
+            self.means,
+            self.covariances,
+            self.mixing[:, None],
+            np.ones(1),
+            None,
+            (0,) * self.means.shape[1],
+        )
 
     def activations(self, x: np.ndarray) -> np.ndarray:
         """Columns of the readout without the bias, (n, M)."""

@@ -221,8 +221,14 @@ def certified_error(
     def excess(log_error: float) -> float:
         """Falls in the error; zero where as many rows are needed as there are."""
         error = math.exp(log_error)
-        kernels = {"n_kernels": n_kernels, "n_kept": n_kept}
-        needed = test_size(**kernels, error=error, alpha=alpha, slack=slack, radius=radius)
+        needed = test_size(
+            n_kernels=n_kernels,
+            n_kept=n_kept,
+            error=error,
+            alpha=alpha,
+            slack=slack,
+            radius=radius,
+        )
         return math.log(needed / n_rows)
 
     low = math.log(1e-100)
@@ -365,36 +371,36 @@ def certify_by_compression(classifier: Any, X: Any, y: Any, alpha: float = 0.05)
         Prints as a sentence.
     """
     # not a pipeline: what its other steps learned of the rows would have to be paid for too
-    network = classifier
-    if not hasattr(network, "kept_indices_") or not hasattr(network, "n_choices_"):
+    if not hasattr(classifier, "kept_indices_") or not hasattr(classifier, "n_choices_"):
         raise KernelpoolError(
             f"certify_by_compression needs a fitted ReducedParzenClassifier; got "
-            f"{type(network).__name__}. Use certify with rows held out for any other classifier."
+            f"{type(classifier).__name__}. Use certify with rows held out for any other classifier."
         )
-    if not network.n_choices_:
+    if not classifier.n_choices_:
         raise KernelpoolError(
             "The network depends on more than its kept rows and radius: fit it to numbers without "
             "missing cells, with class_prior=None, standardize=False and n_kernels a number, or use "
             "certify with rows held out."
         )
     wrong, guessing = misclassified(classifier, X, y)
-    if len(wrong) != network.n_rows_:
+    if len(wrong) != classifier.n_rows_:
         raise KernelpoolError(
-            f"X must be the {network.n_rows_} rows that the network was fitted on; got "
+            f"X must be the {classifier.n_rows_} rows that the network was fitted on; got "
             f"{len(wrong)} rows."
         )
     others = np.ones(len(wrong), bool)
-    others[network.kept_indices_] = False
+    others[classifier.kept_indices_] = False
     n_errors = int(wrong[others].sum())
-    n_kept = int((~others).sum())
+    n_others = int(others.sum())
+    n_kept = len(wrong) - n_others
     error = compression_bound(
         n_rows=len(wrong),
         n_kept=n_kept,
         n_errors=n_errors,
         alpha=alpha,
-        n_choices=network.n_choices_,
+        n_choices=classifier.n_choices_,
     )
-    return Certificate(n_kept, int(others.sum()), n_errors, error, alpha, 1, guessing)
+    return Certificate(n_kept, n_others, n_errors, error, alpha, 1, guessing)
 
 
 # -- checks ----------------------------------------------------------------------------------------

@@ -114,12 +114,10 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         share = network.kernel_weights * (network.class_prior / network.votes)[codes]
         scale = network.space.scale
         variance = network.radius**2 * network.profile.variance(len(scale)) * scale**2
-        shapes = {
-            "mean": network.kernels,
-            "variance": np.broadcast_to(variance, network.kernels.shape),
-        }
-        # with categories the kernels are in the space of the indicators
-        shapes = {} if any(self.columns_.levels) else shapes
+        shapes = {}
+        if not any(self.columns_.levels):  # with categories kernels are in the space of indicators
+            variance = np.broadcast_to(variance, network.kernels.shape)
+            shapes = {"mean": network.kernels, "variance": variance}
         return KernelTable(share / share.sum(), np.eye(len(self.classes_))[codes], **shapes)
 
 

@@ -176,9 +176,13 @@ class MultiEdit(Estimator):
                 model.set_params(categorical_features=numbers)
             return np.asarray(model.fit(x[train], codes[train]).predict(x[test]))
 
-        rounds = {"n_splits": self.n_splits, "n_iter_no_change": self.n_iter_no_change}
         left, history, converged, spared = multi_edit(
-            codes, predict, rng, max_iter=self.max_iter, **rounds
+            codes,
+            predict,
+            rng,
+            n_splits=self.n_splits,
+            n_iter_no_change=self.n_iter_no_change,
+            max_iter=self.max_iter,
         )
         self._fitted = FittedMultiEdit(
             columns, classifier, left, history, len(history) - 1, converged, classes[spared]
@@ -192,8 +196,8 @@ class MultiEdit(Estimator):
         part = rng.permutation(len(x))[: max(2, len(x) // self.n_splits)]
         if len(np.unique(codes[part])) < 2:
             part = np.arange(len(x))
-        paper: dict[str, Any] = {"kernel": "hypersphere", "standardize": False}
+        network = ParzenClassifier("hypersphere", 1.0, standardize=False)
         if len(np.unique(codes[part])) < 2:
-            return ParzenClassifier(radius=1.0, **paper)
-        by_part = ParzenClassifier(radius="loo", random_state=rng, **paper)
-        return ParzenClassifier(radius=by_part.fit(x[part], codes[part]).radius_, **paper)
+            return network
+        by_part = clone(network).set_params(radius="loo", random_state=rng)
+        return network.set_params(radius=by_part.fit(x[part], codes[part]).radius_)

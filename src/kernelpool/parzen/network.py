@@ -368,8 +368,14 @@ class ParzenNetwork:
     def params(self) -> ParzenParams:
         """The kernels in the space in which distances are taken."""
         center = self.space.inside(self.kernels)
-        votes = (self.kernel_weights, self.offsets, self.log_scale)
-        return ParzenParams(self.profile, center, *votes, self.radius / self.space.unit)
+        return ParzenParams(
+            self.profile,
+            center,
+            self.kernel_weights,
+            self.offsets,
+            self.log_scale,
+            self.radius / self.space.unit,
+        )
 
     @property
     def votes(self) -> np.ndarray:

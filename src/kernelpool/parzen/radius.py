@@ -85,8 +85,14 @@ class ParzenRows:
 
     def take(self, at: np.ndarray) -> "ParzenRows":
         """Some of the rows."""
-        rows = (self.x[at], self.codes[at], self.weight[at])
-        return ParzenRows(*rows, self.index[at], self.group[at], self.n_classes)
+        return ParzenRows(
+            self.x[at],
+            self.codes[at],
+            self.weight[at],
+            self.index[at],
+            self.group[at],
+            self.n_classes,
+        )
 
     def merged(self) -> "ParzenRows":
         """Equal rows of a class as one row of more weight."""
@@ -248,9 +254,12 @@ def with_least_loss(trial: Trial, query: ParzenRows, rng: np.random.RandomState)
     grid = np.log(unit * GRID)
     best = int(np.argmin([loss_at(point) for point in grid]))
     step = grid[1] - grid[0]
-    bounds = grid[best] - step, grid[best] + step
-    options = {"maxiter": REFINEMENTS, "xatol": 0.02}
-    minimize_scalar(loss_at, bounds=bounds, method="bounded", options=options)
+    minimize_scalar(
+        loss_at,
+        bounds=(grid[best] - step, grid[best] + step),
+        method="bounded",
+        options={"maxiter": REFINEMENTS, "xatol": 0.02},
+    )
     radii = np.array(sorted(tried))
     losses = np.array([tried[radius].mean(tried[radius].tempered) for radius in radii])
     radius = float(radii[np.argmin(losses)])
