@@ -291,18 +291,17 @@ def test_an_interrupted_climb_of_many_rows_is_told(clouds, gradients, monkeypatc
 def test_many_classes_take_fewer_steps(clouds, gradients, monkeypatch):
     (X, y), (X_test, y_test) = clouds
     calls, _ = gradients
-    settings = {"n_kernels": 4, "covariance_type": "spherical", "random_state": 0}
+    model = SharedKernelClassifier(4, covariance_type="spherical", random_state=0)
     n_calls = []
     losses = []
     monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_AT_START", 1000)  # 100 rows
     for most in (10**9, 100_000, 0):  # 900 rows, 4 kernels and 2 classes take 7,200 a step
         monkeypatch.setattr("kernelpool.mixtures.conditional.MOST_IN_CLIMB", most)
         calls.clear()
-        model = SharedKernelClassifier(**settings).fit(X, y)
+        losses.append(log_loss(y_test, model.fit(X, y).predict_proba(X_test)))
         n_calls.append(len(calls))
-        losses.append(log_loss(y_test, model.predict_proba(X_test)))
     assert n_calls[0] > n_calls[1] > n_calls[2] == 0
-    em = SharedKernelClassifier(**settings, training="em").fit(X, y)
+    em = model.set_params(training="em").fit(X, y)
     assert losses[0] <= losses[1] < losses[2]
     # without a climb there is the solution of EM, tempered
     assert losses[2] == pytest.approx(log_loss(y_test, em.predict_proba(X_test)), abs=0.01)

@@ -81,34 +81,34 @@ def test_whole_numbers_stay_whole_and_within_their_range():
 
 
 def test_imputed_cells_have_the_type_of_their_column():
-    frame = pd.DataFrame(
-        {
-            "single": np.array([0.1, nan, 0.3], np.float32),
-            "large": pd.array([2**53 + 1, None, 3], "Int64"),
-            "count": pd.array([1, None, 2], "Int64"),
-            "object": [True, None, False],
-            "nullable": pd.array([True, None, False], "boolean"),
-            "ordered": pd.Categorical(["low", None, "high"], ["low", "high"], ordered=True),
-            "numbers": pd.Categorical([4, None, 5]),
-            "text": [" a", "", "b"],
-        },
-        index=[5, 3, 9],
-    )
+
+    def of_cells(single, large, count, cell, nullable, ordered, number, text):
+        return pd.DataFrame(
+            {
+                "single": np.array([0.1, single, 0.3], np.float32),
+                "large": pd.array([2**53 + 1, large, 3], "Int64"),
+                "count": pd.array([1, count, 2], "Int64"),
+                "object": [True, cell, False],
+                "nullable": pd.array([True, nullable, False], "boolean"),
+                "ordered": pd.Categorical(["low", ordered, "high"], ["low", "high"], ordered=True),
+                "numbers": pd.Categorical([4, number, 5]),
+                "text": [" a", text, "b"],
+            },
+            index=[5, 3, 9],
+        )
+
+    frame = of_cells(nan, *[None] * 6, "")
     table = pa.Table.from_pandas(frame, preserve_index=False)
     columns = Columns.learn(frame, [2, 3, 4, 5, 6, 7])
     made = np.array([[0.5, 7, 0, 1, 1, 0, 1, 0]] * 3)
-    filled = [np.float32(0.5), 7, 1, True, True, "high", 5, "a"]
-    expected = frame.copy()
-    for i, cell in enumerate(filled):
-        expected.isetitem(i, expected.iloc[:, i].astype(object))
-        expected.iloc[1, i] = cell
-        expected.isetitem(i, expected.iloc[:, i].astype(frame.dtypes.iloc[i]))
+    cells = [0.5, 7, 1, True, True, "high", 5, "a"]
+    expected = of_cells(*cells).astype(frame.dtypes)
     for learned in (columns, Columns.learn(table, [2, 3, 4, 5, 6, 7])):
         found = learned.imputed(frame, learned.encode(frame), made)
         pd.testing.assert_frame_equal(found, expected)
     found = columns.imputed(table, columns.encode(table), made)
     assert found.schema.types == table.schema.types
-    assert [column[1].as_py() for column in found.columns] == filled
+    assert [column[1].as_py() for column in found.columns] == cells
 
 
 def test_numbers_stay_as_they_are():
