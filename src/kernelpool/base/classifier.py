@@ -96,7 +96,6 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
 
     def _rows(self, X: Any) -> Rows:
         """Checked rows."""
-        check_is_fitted(self)
         return query_rows(self, X)
 
     def _map_scores(self, X: Any, transform: Transform) -> Array:
@@ -142,7 +141,6 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
         """
         if not is_source(X, y):
             return float(super().score(X, y, sample_weight))
-        check_is_fitted(self)
         answer = self._scores(labeled_source(self, X, y, sample_weight)).then(argmax_class)
         right, total = answer.rows.total(_n_right, answer.function, *answer.params)
         if not total > 0:
@@ -377,7 +375,6 @@ class DensityClassifier(ProbabilityClassifier):
         >>> print(model.with_class_prior("balanced").predict_proba([[2.0]]).round(2))
         [[0.5 0.5]]
         """
-        check_is_fitted(self)
         other = copy(self)
         other._set_class_prior(class_prior_for(class_prior, self.classes_, self.class_prior_))
         return other

@@ -6,6 +6,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from ..inspection.notebook import NotebookMixin
 from ..records import attributes, replaced
@@ -21,13 +22,16 @@ class Estimator(NotebookMixin, BaseEstimator):  # type: ignore[misc]
     A public attribute ``name_`` is the field ``name`` of the record or of a record nested in it;
     where that is None, there is no such attribute. The number and the names of the features are
     those of the record's `columns`. A fit that fails or is interrupted before its end leaves the
-    estimator as it was.
+    estimator as it was. Before a fit the record and its attributes raise NotFittedError.
     """
 
     _fitted: Any
 
     def __getattr__(self, name: str) -> Any:
-        if name.endswith("_") and not name.startswith("_"):
+        is_public = name.endswith("_") and not name.startswith("_")
+        if "_fitted" not in self.__dict__ and (is_public or name == "_fitted"):
+            check_is_fitted(self)  # NotFittedError, which is an AttributeError too
+        if is_public:
             values = self._attributes()
             if name in values:
                 return values[name]

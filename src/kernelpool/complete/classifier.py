@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import safe_log
 from ..base.classifier import ProbabilityClassifier, Transform
@@ -141,7 +140,6 @@ class TabularClassifier(ProbabilityClassifier):
 
     def _encoded(self, X: Any) -> np.ndarray:
         """Checked rows, encoded, (n, d) float64."""
-        check_is_fitted(self)
         check_in_memory(type(self).__name__, X)
         return np.asarray(encoded_rows(self, X), np.float64)
 

@@ -231,10 +231,11 @@ def encoded_rows(estimator: Any, X: Any, *, dtype: Any = FLOATS) -> np.ndarray:
     """Rows in memory as a fitted estimator takes them: codes of categories, NaN where a cell is
     missing, (n, d).
     """
+    columns = estimator.columns_
     if is_array(X) and not is_numpy_array(X):
         X = to_numpy(X)
     _check_feature_names(estimator, X, reset=False)
-    x = checked_rows(type(estimator).__name__, X, estimator.columns_, dtype=dtype)
+    x = checked_rows(type(estimator).__name__, X, columns, dtype=dtype)
     _check_n_features(estimator, x, reset=False)
     return x
 

@@ -31,7 +31,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
 from ..data.labels import class_codes
@@ -295,7 +294,6 @@ class ConformalClassifier(MetaClassifier):
         p_value : ndarray of shape (n_samples, n_classes)
             A class is in the set where it exceeds the error.
         """
-        check_is_fitted(self)
         scores = {"probability": _probability, "density": log_density}
         p_values = {}
         for name, share in self._error_shares().items():
@@ -351,7 +349,6 @@ class ConformalClassifier(MetaClassifier):
         probability : ndarray of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        check_is_fitted(self)
         return np.mean([_probability(model, X) for model in self.estimators_], axis=0)
 
     def predict(self, X: Any) -> np.ndarray:

@@ -30,7 +30,6 @@ from sklearn.base import _fit_context, clone
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
 from ..data.door import is_in_memory
@@ -99,7 +98,6 @@ def _delegated(method: str, what: str) -> Any:
         return True
 
     def call(self: Any, X: Any) -> Any:
-        check_is_fitted(self)
         return getattr(self.estimator_, method)(X)
 
     call.__name__, call.__doc__ = method, DELEGATED_DOCSTRING.format(what=what)
@@ -395,7 +393,6 @@ class RejectClassifier(MetaClassifier):
             Codes of `kernelpool.decide.reject.Decision`: 0 for an accepted row, 1 for an
             ambiguous, 2 for a novel one.
         """
-        check_is_fitted(self)
         return self._fitted.decide(X)[0]
 
     def accepted(self, X: Any) -> np.ndarray:
@@ -523,7 +520,6 @@ class RejectClassifier(MetaClassifier):
 
     def _evaluated(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, ...]:
         """Ambiguity of each row, whether its label is wrong, its weight, and the decision."""
-        check_is_fitted(self)
         decision, ambiguity = self._fitted.decide(X)
         y = label_column(y, len(decision))
         wrong = to_numpy(self.estimator_.predict(X)) != y

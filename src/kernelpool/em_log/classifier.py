@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import COUNT, NOT_NEGATIVE, POSITIVE
 from ..base.estimator import Estimator
@@ -407,7 +406,6 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
         return regression_to_graph(x, self._fitted)
 
     def _checked(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
         x = np.asarray(encoded_rows(self, X), np.float64)
         if np.isnan(x).any():
             raise ValueError("Input X contains NaN; EMLogRegressor takes complete rows only.")

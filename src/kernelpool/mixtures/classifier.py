@@ -734,7 +734,6 @@ class SharedKernelClassifier(  # type: ignore[misc]
         [[0.5  0.25]
          [4.   8.  ]]
         """
-        check_is_fitted(self)
         x = encoded_rows(self, X, dtype=np.float64)
         codes = None if y is None else class_codes(np.asarray(y), self.classes_, self.unlabeled)
         columns = self.columns_
@@ -789,7 +788,6 @@ class SharedKernelClassifier(  # type: ignore[misc]
         model : SharedKernelClassifier
             Of these features alone, in the order given.
         """
-        check_is_fitted(self)
         columns = self.columns_.positions(features, "features")
         network = self._fitted.network.marginal(columns)
         return self._model(network, self.classes_, self.columns_.select(columns))
@@ -825,7 +823,6 @@ class SharedKernelClassifier(  # type: ignore[misc]
         >>> print(known.class_prior_, known.means_.ravel(), known.covariances_.ravel())
         [0.5 0.5] [1. 7.] [0.75 0.75]
         """
-        check_is_fitted(self)
         (row,) = encoded_rows(self, as_table(x), dtype=np.float64)
         at = np.flatnonzero(~np.isnan(row)).tolist()
         at = at if given is None else self.columns_.positions(given, "given")
@@ -844,7 +841,6 @@ class SharedKernelClassifier(  # type: ignore[misc]
         """Number of free parameters: kernels, mixing weights that are not fixed at zero, and class
         priors.
         """
-        check_is_fitted(self)
         return self._fitted.n_parameters
 
     @property
@@ -852,7 +848,6 @@ class SharedKernelClassifier(  # type: ignore[misc]
         """P(C_k|j), equation (22): the share of each class in each kernel, (n_kernels,
         n_classes).
         """
-        check_is_fitted(self)
         return shares_of_classes(self.mixing_ * self.class_prior_)
 
     def kernel_overlap(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
@@ -929,7 +924,6 @@ class SharedKernelClassifier(  # type: ignore[misc]
         """The family, the kernels and their subkernels by some labeled rows, in a frame, and that
         frame.
         """
-        check_is_fitted(self)
         X = encoded_rows(self, X)
         codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
         weight = None if sample_weight is None else np.asarray(sample_weight, float)
@@ -953,7 +947,6 @@ class SharedKernelClassifier(  # type: ignore[misc]
         log_likelihood : float
             Summed over the rows.
         """
-        check_is_fitted(self)
         codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
         joint = np.asarray(self._joint(self._rows(X))())
         known = joint[np.arange(len(codes)), np.maximum(codes, 0)]

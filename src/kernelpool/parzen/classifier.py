@@ -12,7 +12,6 @@ from scipy.special import logsumexp
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import safe_log
 from ..base.classifier import DensityClassifier
@@ -267,7 +266,6 @@ class ParzenClassifier(ParzenEstimator):
         log_probability : ndarray of shape (n_samples, n_classes)
             In the order of the training rows; those of weight zero are left out.
         """
-        check_is_fitted(self)
         network = self._fitted.network
         return network.leave_one_out_log_proba()[np.argsort(network.kept_indices)]
 

@@ -9,7 +9,6 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array
 from ..base.classifier import DensityClassifier, Transform
@@ -230,7 +229,6 @@ class PooledClassifier(DensityClassifier):
     # -- probabilities -----------------------------------------------------------------------------
 
     def _map_scores(self, X: Any, transform: Transform) -> Array:
-        check_is_fitted(self)
         check_in_memory(type(self).__name__, X)
         x = encoded_rows(self, X, dtype=np.float64)
         return transform(self._fitted.scores(x, X))
@@ -263,7 +261,6 @@ class PooledClassifier(DensityClassifier):
             By the mixture with the highest weight in the densities; a data frame like X where the
             model was fitted to one and X is one. Cells that are known are as they were.
         """
-        check_is_fitted(self)
         x = encoded_rows(self, X, dtype=np.float64)
         densest = max(self._fitted.density_networks, key=lambda network: network.density_weight)
         codes = None if y is None else class_codes(np.asarray(y), self.classes_, None)
@@ -301,7 +298,6 @@ class PooledClassifier(DensityClassifier):
             all rows were predicted), ``weight`` in the pool, ``fit_seconds``, ``predict_seconds``
             for 1,000 rows and ``outcome``.
         """
-        check_is_fitted(self)
         trials = self.trials_
         weights = dict(zip(self.members_, self.weights_, strict=True))
         order = np.argsort(trials["loss"])  # NaN comes last

@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import COUNT, NOT_NEGATIVE, POSITIVE
 from ..base.monitor import print_sweep
@@ -215,7 +214,6 @@ class RBFNetworkClassifier(KernelNetworkClassifier):
         network : RBFNetworkClassifier
             Not fitted.
         """
-        check_is_fitted(self)
         return clone(self).set_params(width=self.width_)
 
     def _to_graph(self, x: Any) -> dict[str, Any]:
