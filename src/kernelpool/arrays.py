@@ -355,7 +355,8 @@ def multiply_pairs_into(out: Array, x: Array) -> None:
     """The products of all pairs of rows of `x` (d, n), in the order of `triangle`, (d (d + 1) / 2,
     n).
     """
-    (d, n), whole = x.shape, (x.shape[0] + 1) // 2
+    d, n = x.shape
+    whole = (d + 1) // 2
     if is_numpy_array(out) and n:  # one call: between many small ones threads wait for each other
         ring = np.concatenate([x, x[: d // 2]])
         turned = as_strided(ring, (whole, d, n), (ring.strides[0], *ring.strides), writeable=False)
@@ -586,7 +587,8 @@ def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
     pay: in many dimensions nearly all of them are, and a product over all pairs of kernels and rows
     is mostly spent on zeros.
     """
-    (n_kernels, n), d = weight.shape, x.shape[1]
+    n_kernels, n = weight.shape
+    d = x.shape[1]
     # about this many features make gathering the rows of one kernel cheaper than a product over all
     # rows (measured)
     if not is_numpy_array(weight) or weight.size == 0 or d < 12:

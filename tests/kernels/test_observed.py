@@ -36,16 +36,18 @@ def blocks_of(x):
 
 
 @pytest.mark.parametrize(
-    ("guard", "at_once", "kept"),
+    ("guard", "at_once", "cached"),
     [(None, 1 << 18, 1 << 24), (-1.0, 1 << 17, 1 << 23), (None, 1, 0)],
     ids=["plain", "from x - mean", "matrices are made again"],
 )
-def test_densities_and_moments_are_those_of_the_textbook(family, guard, at_once, kept, monkeypatch):
+def test_densities_and_moments_are_those_of_the_textbook(
+    family, guard, at_once, cached, monkeypatch
+):
     """Row by row, with the conditional mean and covariance of the missing cells given the
     others.
     """
     monkeypatch.setattr("kernelpool.kernels.full.SWEPT_AT_ONCE", at_once)
-    monkeypatch.setattr("kernelpool.kernels.full.KEPT_NUMBERS", kept)
+    monkeypatch.setattr("kernelpool.kernels.full.PATTERN_NUMBERS", cached)
     kernel = FAMILIES[family](np.full(D, 1e-9))
     kernel.guard = guard
     kernels = some_kernels(kernel, M, D)

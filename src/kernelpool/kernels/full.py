@@ -38,7 +38,7 @@ MOST_INFLATION = 1e6
 swept.
 """
 
-KEPT_NUMBERS = 1 << 24
+PATTERN_NUMBERS = 1 << 24
 """Numbers in the matrices of all patterns of a block that are kept from the E-step to the moments;
 else they are made twice.
 """
@@ -303,7 +303,9 @@ def sweep(matrix: Array, features: Array, n_features: Array, sign: int) -> tuple
 
     Patterns come in falling order of `n_features`.
     """
-    xp, (n_patterns, d), n_kernels = namespace(matrix), features.shape, matrix.shape[0]
+    xp = namespace(matrix)
+    n_patterns, d = features.shape
+    n_kernels = matrix.shape[0]
     # patterns and kernels along the last axis, where memory runs
     a = xp.permute_dims(matrix, (1, 2, 0))[:, :, None, :]
     a = xp.reshape(xp.broadcast_to(a, (d, d, n_patterns, n_kernels)), (d, d, -1))
@@ -352,7 +354,8 @@ class Patterns(Observed):
         self.kernel = kernel
         self.block = block
         self.missing = block.missing
-        xp, (n, d) = namespace(block.x), block.x.shape
+        xp = namespace(block.x)
+        n, d = block.x.shape
         self.mean = as_float64(natural_params.kernels.mean)  # (M, d)
         covariance = as_float64(natural_params.kernels.covariance)
         self.covariance = xp.reshape(covariance, (-1, d, d))  # (M, d, d) or (1, d, d)
@@ -362,7 +365,8 @@ class Patterns(Observed):
             self.covariance = self.covariance * (1 + 4 * eps_of(block.x) * one)
         self.origin = as_float64(natural_params.moment_origin)
         known = xp.sum(self.missing.patterns, axis=1)
-        self._begin, self._log_size = self.covariance, xp.zeros_like(self.covariance[:, 0, 0])
+        self._begin = self.covariance
+        self._log_size = xp.zeros_like(self.covariance[:, 0, 0])
         self._sign = 1
         self._n_features = known
         factor = cholesky(self.covariance) if float(xp.mean(known)) > d / 2 else None
@@ -378,9 +382,9 @@ class Patterns(Observed):
                 self._begin = -precision
                 self._log_size = log_determinant(factor)
         n_numbers = len(self.missing.spans) * self.covariance.shape[0] * d * d
-        self._kept: list[Stack] | None = None
-        if n_numbers + 2 * n * self.mean.shape[0] * d <= KEPT_NUMBERS:
-            self._kept = list(self._stacks())
+        self._cached: list[Stack] | None = None
+        if n_numbers + 2 * n * self.mean.shape[0] * d <= PATTERN_NUMBERS:
+            self._cached = list(self._stacks())
         columns = []
         for stack in self._stacks():
             distance = -xp.sum(stack.deviation * stack.swept, axis=2)  # (G, M, n)
@@ -388,16 +392,17 @@ class Patterns(Observed):
         self.log_density = self._in_order(columns)
 
     def _stacks(self) -> Iterator[Stack]:
-        if self._kept is not None:
-            yield from self._kept
+        if self._cached is not None:
+            yield from self._cached
             return
         xp = namespace(self.mean)
         spans = self.missing.spans
         order = to_numpy(xp.argsort(self._n_features, descending=True)).tolist()
-        alone = [g for g in order if spans[g].stop - spans[g].start == 1]
-        others = [g for g in order if spans[g].stop - spans[g].start > 1]
+        n_rows = [span.stop - span.start for span in spans]
+        of_one_row = [g for g in order if n_rows[g] == 1]
+        of_more_rows = [g for g in order if n_rows[g] > 1]
         at_once = max(1, SWEPT_AT_ONCE // math.prod(self.covariance.shape))
-        for group, together in ((alone, at_once), (others, 1)):
+        for group, together in ((of_one_row, at_once), (of_more_rows, 1)):
             for start in range(0, len(group), at_once):
                 swept_at_once = group[start : start + at_once]
                 at = xp.asarray(swept_at_once, device=device(self.mean))
@@ -416,7 +421,8 @@ class Patterns(Observed):
                     yield self._stack(rows, known[part, :], matrix[part, ...], constant[part, :])
 
     def _stack(self, rows: list[int], known: Array, matrix: Array, constant: Array) -> Stack:
-        xp, (n_patterns, d) = namespace(known), known.shape
+        xp = namespace(known)
+        n_patterns, d = known.shape
         at = xp.asarray(rows, device=device(known))
         x = as_float64(xp.take(self.block.x, at, axis=0))
         x = xp.permute_dims(xp.reshape(x, (n_patterns, 1, -1, d)), (0, 1, 3, 2))
@@ -426,7 +432,8 @@ class Patterns(Observed):
 
     def moments(self, mass: Array, responsibility: Array) -> Moments:
         """Sums of the expected rows, and of what each pattern leaves uncertain."""
-        xp, (n_kernels, d) = namespace(self.mean), self.mean.shape
+        xp = namespace(self.mean)
+        n_kernels, d = self.mean.shape
         total = xp.zeros_like(self.mean[:, :1])  # (M, 1)
         first = xp.zeros_like(self.mean)
         second = first[:, :, None] * first[:, None, :]

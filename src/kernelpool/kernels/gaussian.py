@@ -661,7 +661,8 @@ class IndependentFeatures(Observed):
         self.natural_params = natural_params
         self.block = block
         self.observed = block.missing.observed
-        xp, (n, d) = namespace(block.x), block.x.shape
+        xp = namespace(block.x)
+        n, d = block.x.shape
         self.mean = natural_params.kernels.mean  # (M, d)
         self.variance = kernel.variances(natural_params.kernels)  # (M, d)
         n_features = kernel.n_features(d)

@@ -279,7 +279,7 @@ class Product(Kernel):
         """The shares of levels around each center, drawn some way towards equal shares."""
         q = len(self.numbers)
         gaussian = self.gaussian.place(
-            [(centers[:, :q], away[:, :q], weight) for centers, away, weight in groups]
+            [(centers[:, :q], deviation[:, :q], weight) for centers, deviation, weight in groups]
         )
         xp = namespace(gaussian.mean)
         shares = xp.concat([centers for centers, _, _ in groups])

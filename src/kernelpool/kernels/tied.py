@@ -63,8 +63,8 @@ class Tied(Full):
         return Moments(mass, sums.T, self.scatter(x, of_rows)[None, :])
 
     def _guarded(self, kernels: Kernels, precision: Array, eps: float) -> tuple[int, ...]:
-        found = super()._guarded(kernels, precision, eps)
-        return tuple(range(kernels.mean.shape[0])) if found else ()
+        any_guarded = super()._guarded(kernels, precision, eps)
+        return tuple(range(kernels.mean.shape[0])) if any_guarded else ()
 
     def reset_covariance(self, covariance: Array, chosen: Collection[int]) -> Array:
         return covariance

@@ -253,7 +253,8 @@ class SharedKernel:
         """The network at `vector`, in the shapes of `like`; mixing weights that are zero there stay
         zero.
         """
-        xp, (n_kernels, n_classes) = namespace(vector), like.mixing.shape
+        xp = namespace(vector)
+        n_kernels, n_classes = like.mixing.shape
         n_logs = (n_kernels + 1) * n_classes
         log_mixing = xp.reshape(vector[-n_logs:-n_classes], like.mixing.shape)
         mixing, class_prior = (

@@ -126,9 +126,9 @@ class Bhattacharyya(Distance):
             both = Kernels(kernels.mean, 0.5 * (kernels.covariance + own.covariance))
             log_both = kernel.log_size(both.covariance)
             log_own = kernel.log_size(own.covariance)
-            away = (own.mean - kernels.mean)[:, None, :]
+            step = (own.mean - kernels.mean)[:, None, :]
             columns.append(
-                kernel.distance(both, away)[:, 0] / 8
+                kernel.distance(both, step)[:, 0] / 8
                 + 0.5 * (log_both - 0.5 * (log_size + log_own))
             )
         return xp.stack(columns, axis=1)
