@@ -78,55 +78,20 @@ def test_answers_and_attributes_are_the_same_to_the_last_bit(name, path):
         assert_same(answers(model, few), answers(again, few))
 
 
-RECORDS = [
-    "ClassDensities",
-    "Columns",
-    "Competitive",
-    "CompleteDoor",
-    "EMLogNetwork",
-    "FittedCompetitiveNeurons",
-    "FittedConformal",
-    "FittedEMLogClassifier",
-    "FittedEMLogRegressor",
-    "FittedMultiEdit",
-    "FittedParzen",
-    "FittedPool",
-    "FittedRBF",
-    "FittedReducedParzen",
-    "FittedReject",
-    "FittedSharedKernel",
-    "FittedSharingAverage",
-    "Frame",
-    "GradientRule",
-    "NeuronNetwork",
-    "NeuronParams",
-    "Overlap",
-    "ParzenNetwork",
-    "PoolNetwork",
-    "RBFNetwork",
-    "ReductionHistory",
-    "Space",
-    "Start",
-    "StreamState",
-    "Training",
-    "View",
-]
-
-
 def classes_in(value, kind):
     own = {type(value).__name__} if kind(value) else set()
     return own.union(*(classes_in(part, kind) for part in (parts(value) or {}).values()))
 
 
-def test_files_hold_these_classes_and_records():
-    """A change of the list is a change of the file format, whose version then rises."""
+def test_files_hold_every_class_and_record():
+    """Which records these are, tests/test_house.py lists."""
     models = [example(name)[0] for name in EXAMPLES]
     estimators = lambda value: isinstance(value, BaseEstimator)  # noqa: E731
     assert set().union(*(classes_in(model, estimators) for model in models)) == set(SAVED_CLASSES)
     records = set().union(*(classes_in(model, is_dataclass) for model in models))
     # two parameters, a stream, and the rows of a pool of networks that take numbers
     others = {"Frame", "GradientRule", "Overlap", "StreamState", "View"}
-    assert records | others == set(RECORDS) == set(SAVED)
+    assert records | others == set(SAVED)
 
 
 @pytest.mark.parametrize("name", ["shared full", "parzen", "table", "reject"])
@@ -136,10 +101,8 @@ def test_a_loaded_model_can_be_fitted_again(name, path):
     again = saved(model, path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        once = clone(again).fit(X, y)
-        twice = again.fit(X, y)
-    assert_same(answers(model, X), answers(once, X))
-    assert_same(answers(model, X), answers(twice, X))
+        for fitted in (clone(again).fit(X, y), again.fit(X, y)):
+            assert_same(answers(model, X), answers(fitted, X))
 
 
 def test_a_random_state_goes_on_where_it_was(path):
@@ -227,13 +190,11 @@ def test_values_come_back_as_they_were(value):
 
 def test_functions_are_refused_with_what_to_do(path):
     X, y, _, _ = rows()
-    model = kernels().fit(X, y).set_params(callback=print)
-    with pytest.raises(
-        ModelFileError, match=r"^callback is a function, .*Set it to None .* with set_params"
-    ):
+    model = make_pipeline(StandardScaler(), kernels()).fit(X, y)
+    model[-1].set_params(callback=print)
+    message = "^steps/1/1/callback is a function, .*Set it to None .* with set_params"
+    with pytest.raises(ModelFileError, match=message):
         kernelpool.save(model, path)
-    with pytest.raises(ModelFileError, match=r"^steps/1/1/callback is a function"):
-        kernelpool.save(make_pipeline(StandardScaler().fit(X), model), path)
     assert not path.exists()
 
 
