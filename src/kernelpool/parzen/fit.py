@@ -17,7 +17,7 @@ from .radius import (
     ParzenRows,
     Trial,
     candidate_radii,
-    trial_at,
+    trial_of,
     with_fewest_errors,
     with_least_loss,
 )
@@ -99,11 +99,11 @@ def full_network(
     """A kernel at every row; the radius as given, or the best on rows left out or on validation
     rows.
     """
-    trial = trial_at(rows, np.arange(len(rows)), settings.profile, settings.class_prior)
+    trial = trial_of(rows, settings.profile, settings.class_prior)
     if not isinstance(settings.radius, str):
         return trial.at_radius(settings.radius)
     distinct = rows.merged()  # a row of weight two is the row twice
-    chosen = trial_at(distinct, np.arange(len(distinct)), settings.profile, settings.class_prior)
+    chosen = trial_of(distinct, settings.profile, settings.class_prior)
     query = validation or distinct
     if settings.is_conditional:
         chosen = with_least_loss(chosen, query, rng)

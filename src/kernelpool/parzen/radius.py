@@ -132,19 +132,18 @@ class Trial:
         return replace(self, params=replace(self.params, radius=radius))
 
 
-def trial_at(
+def trial_of(
     rows: ParzenRows,
-    at: np.ndarray,
     profile: Profile,
     class_prior: np.ndarray | None,
     *,
     equal: bool = False,
 ) -> Trial:
-    """The rows `at` as kernels of radius one, with their weights as votes, or with `equal` ones."""
-    own = rows.take(at[np.argsort(rows.codes[at], kind="stable")])
+    """Rows as kernels of radius one, with their weights as votes, or with `equal` ones."""
+    own = rows.take(np.argsort(rows.codes, kind="stable"))
     # equal weights become ones: they add up exactly, and a tie is a tie
     alike = equal or (own.weight == own.weight[0]).all()
-    weight = np.ones(len(at)) if alike else own.weight
+    weight = np.ones(len(rows)) if alike else own.weight
     votes = np.bincount(own.codes, weight, minlength=rows.n_classes)
     of_vote = 1 / votes.sum()
     if class_prior is not None:

@@ -56,7 +56,7 @@ from .network import (
     is_narrow,
     predicted_codes,
 )
-from .radius import OCTAVE, ParzenRows, Trial, trial_at, with_fewest_errors, wrong_rows
+from .radius import OCTAVE, ParzenRows, Trial, trial_of, with_fewest_errors, wrong_rows
 
 DEFENSE = 1e-3
 """Share of the full density in the reduced one while kernels are chosen."""
@@ -303,7 +303,7 @@ def edited_sets(rows: ParzenRows, profile: Profile, radius: float, seed: int) ->
     """
 
     def predict(train: np.ndarray, test: np.ndarray) -> np.ndarray:
-        trial = trial_at(rows, train, profile, None, equal=True)  # distinct rows count once
+        trial = trial_of(rows.take(train), profile, None, equal=True)  # distinct rows count once
         return predicted_codes(rows.x[test], trial.at_radius(radius).params)
 
     once = multi_edit(rows.codes, predict, np.random.RandomState(seed), max_iter=1)[0]
@@ -435,8 +435,8 @@ class Reduction:
                 chosen, reached = reducer.exchange(reducer.herd(count), rng, n_sweeps)
             kept.append(candidates[in_class[chosen]])
             criterion.append(reached[-1])
-        at = np.concatenate(kept)
-        trial = trial_at(self.rows, at, profile, self.settings.class_prior, equal=True)
+        rows = self.rows.take(np.concatenate(kept))
+        trial = trial_of(rows, profile, self.settings.class_prior, equal=True)
         rng = np.random.RandomState(seed)  # the same rows score every trial
         query, ease = (self.rows, EASE) if self.validation is None else (self.validation, 0.0)
         trial = replace(
