@@ -275,9 +275,8 @@ def single_precision():
                 kernel = ours.network.kernel
                 frame = ours.rows.frame
                 one = kernel.square(np.eye(d)).sum(axis=1)[None, :]  # of unit variances
-                covariance = width**2 * kernel.widths(
-                    np.repeat(one, n_kernels, axis=0), np.ones(n_kernels)
-                )
+                scatter = kernel.pool_moments(np.repeat(one, n_kernels, axis=0))
+                covariance = width**2 * kernel.covariances(scatter, np.ones(n_kernels), 0.0)
                 params = Params(
                     kernel.into(Kernels(center, covariance), frame), ours.start.mixing, np.ones(1)
                 )
