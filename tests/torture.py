@@ -100,7 +100,7 @@ def problem(rng, ordinary):
     d = int(rng.integers(1, 7))
     n_classes = int(rng.integers(2, 5))
     y = rng.integers(n_classes, size=n)
-    y[: min(n, 2)] = [0, 1][: min(n, 2)]
+    y[:2] = [0, 1]
     x = rng.normal(size=(n, d)) + rng.normal(size=(n_classes, d))[y] * rng.choice([0, 1, 5])
     kind = rng.integers(9)
     if kind == 0:
@@ -121,9 +121,9 @@ def problem(rng, ordinary):
     elif kind == 7:
         x[:] = x[0]
     power = 4 if ordinary else 120
-    x = x * 10 ** rng.uniform(-power, power) + (
-        0 if rng.random() < 0.5 else 10 ** rng.uniform(-power, power)
-    )
+    x = x * 10 ** rng.uniform(-power, power)
+    if rng.random() >= 0.5:
+        x = x + 10 ** rng.uniform(-power, power)
     if rng.random() < 0.3:
         with np.errstate(over="ignore"):
             small = x.astype(np.float32)
@@ -184,44 +184,27 @@ def attack(name, make, x, y, weight):
             model = make().fit(x, y, sample_weight=weight)
         except KernelpoolError:
             return None
-        except np.linalg.LinAlgError:
-            return f"{name}: {traceback.format_exc(limit=-2)}"
-        except ValueError as error:
-            return (
-                None
-                if any(words in str(error) for words in VALIDATION)
-                else f"{name}: ValueError {error}"
-            )
-        except Exception:  # whatever it is, it is counted
+        except Exception as error:  # whatever it is, it is counted
+            refused = any(words in str(error) for words in VALIDATION)
+            if refused and isinstance(error, ValueError):
+                return None
             return f"{name}: {traceback.format_exc(limit=-2)}"
         for rows in queries(x):
             try:
                 if name == "regressor":
-                    if not np.isfinite(model.predict(rows)).all():
-                        return f"{name}: answers that are not finite"
+                    assert np.isfinite(model.predict(rows)).all()
                     continue
-                if name == "conformal" and np.shape(model.predict_set(rows)) != (
-                    len(rows),
-                    len(model.classes_),
-                ):
-                    return f"{name}: sets of another shape"
-                if (
-                    name == "reject"
-                    and not np.isin(model.predict(rows), [*model.classes_, -1, -2]).all()
-                ):
-                    return f"{name}: labels that are neither a class nor a refusal"
-                probability = np.asarray(model.predict_proba(rows), np.float64)
-                if (
-                    not np.isfinite(probability).all()
-                    or np.abs(probability.sum(axis=1) - 1).max() > 1e-4
-                ):
-                    return f"{name}: probabilities do not sum to one"
-                if hasattr(model, "score_samples") and np.isnan(model.score_samples(rows)).any():
-                    return f"{name}: NaN densities"
-                if hasattr(model, "kernel_posterior"):
-                    posterior = np.asarray(model.kernel_posterior(rows), np.float64)
-                    if not np.abs(posterior.sum(axis=1) - 1).max() < 1e-4:
-                        return f"{name}: kernel posteriors do not sum to one"
+                if name == "conformal":
+                    assert model.predict_set(rows).shape == (len(rows), len(model.classes_))
+                if name == "reject":
+                    assert np.isin(model.predict(rows), [*model.classes_, -1, -2]).all()
+                if hasattr(model, "score_samples"):
+                    assert not np.isnan(model.score_samples(rows)).any()
+                for method in ("predict_proba", "kernel_posterior"):
+                    if hasattr(model, method):
+                        shares = np.asarray(getattr(model, method)(rows), np.float64)
+                        assert np.isfinite(shares).all()
+                        assert np.abs(shares.sum(axis=1) - 1).max() < 1e-4, method
             except Exception:
                 return f"{name}: {traceback.format_exc(limit=-2)}"
         history = getattr(model, "history_", None)
@@ -232,28 +215,19 @@ def attack(name, make, x, y, weight):
     return None
 
 
-def rivals(x, y, weight):
-    """Whether scikit-learn's mixtures, one a class, end with probabilities; they know no
-    weights.
-    """
-    del weight
+def rivals(x, y):
+    """Whether scikit-learn's mixtures, one a class, end with probabilities, without weights."""
     if isinstance(x, pd.DataFrame):
         return None  # numbers only
+    classes, counts = np.unique(y, return_counts=True)
+    if counts.min() < 2:
+        return None  # it takes two rows at least
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            scores = []
-            for k in np.unique(y):
-                rows = x[y == k]
-                if len(rows) < 2:
-                    return None  # it takes two rows at least
-                scores.append(
-                    GaussianMixture(min(2, len(rows)), random_state=0, max_iter=30)
-                    .fit(rows)
-                    .score_samples(x)
-                )
-            score = np.stack(scores)
-            return bool(np.isfinite(score).all())
+            mixture = GaussianMixture(2, random_state=0, max_iter=30)
+            scores = [mixture.fit(x[y == k]).score_samples(x) for k in classes]
+            return bool(np.isfinite(scores).all())
         except ValueError:
             return False
 
@@ -285,7 +259,7 @@ def hostile_problems(n, seed=0, say=print, first=0, only=()):
                 f"problem {i} ({'ordinary' if ordinary else 'extreme'} scale): "
                 f"{wrong.strip().splitlines()[-1]}"
             )
-        taken = rivals(x, y, weight)
+        taken = rivals(x, y)
         if taken is not None:
             counts["rival", ordinary] += 1
             counts["rival failed", ordinary] += not taken
@@ -303,8 +277,8 @@ def damaged_files(n, seed=0, say=print):
         for i, name in enumerate(FUZZED):
             share = n // len(FUZZED) + (i < n % len(FUZZED))
             found = fuzzed(name, Path(folder) / "model", share, seed + i)
-            refused = refused + found[0]
-            loaded = loaded + found[1]
+            refused += found[0]
+            loaded += found[1]
             say(f"{name}: {found[0]} refused, {found[1]} loaded")
     return refused, loaded
 
