@@ -6,13 +6,13 @@ A new classifier joins by its line in `zoo.py`, a new surface by its name in `SU
 
 import json
 from functools import cache, partial
-from html.parser import HTMLParser
 
 import numpy as np
 import onnxruntime
 import pandas as pd
 import pyarrow as pa
 import pytest
+from app.report.parsed import Page
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.metrics import log_loss
@@ -24,6 +24,8 @@ from kernelpool.app.cli.app import app
 from kernelpool.app.report import write_report
 from kernelpool.errors import KernelpoolError
 from kernelpool.inspection import check_drift, explain, feature_importance
+
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 N = 100
 AGE = "age (years)"
@@ -74,7 +76,7 @@ def labels(model, p, _):
 
 def explanations(model, p, _):
     prior = model.predict_proba(X[:1].assign(**dict.fromkeys(X)))[0]
-    for (_, row), why, proba in zip(X[:9].iterrows(), explain(model, X[:9]), p, strict=False):
+    for (_, row), why, proba in zip(X[:9].iterrows(), explain(model, X[:9]), p[:9], strict=True):
         a, b = (model.classes_.tolist().index(label) for label in (why.label, why.against))
         assert a == proba.argmax()
         close((why.probability, why.against_probability), proba[[a, b]])
@@ -136,44 +138,27 @@ def onnx(model, p, _):
         for name in TEXT:
             cells[name] = X.loc[at, [name]].fillna("").astype(str).to_numpy(object)
         try:
-            given, proba = session.run(["label", "probabilities"], cells)
+            label, proba = session.run(["label", "probabilities"], cells)
         except Exception:  # missing cells that the graph refuses
             assert not whole[at].any()
             continue
         close(proba, p[at])
-        assert (given == model.classes_[p[at].argmax(axis=1)]).all()
+        assert (label == model.classes_[p[at].argmax(axis=1)]).all()
 
 
-class Page(HTMLParser):
-    """The tables of a page, as lists of rows of cells, and the data of its explorer."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tables = [[[""]]]
-        self.explorer = None
-        self.feed(text)
-        for head, *rows in self.tables:
-            for at, name in enumerate(cell.strip() for cell in head):
-                cells = [row[at].strip() for row in rows if name in TEXT and len(row) > at]
-                assert all(cell.startswith(tuple(TEXT[name])) for cell in cells), (name, cells)
-
-    def handle_starttag(self, tag, attributes):
-        assert tag != "i", "a cell of the data is not escaped"
-        self.explorer = self.explorer or dict(attributes).get("data-explorer")
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        elif tag in ("td", "th"):
-            self.tables[-1][-1].append("")
-
-    def handle_data(self, data):
-        if self.tables[-1] and self.tables[-1][-1]:
-            self.tables[-1][-1][-1] += data
+def explorer_of(source):
+    """The data of the explorer of a page, whose tables show the cells of the data."""
+    page = Page(source)
+    assert "i" not in dict(page.tags), "a cell of the data is not escaped"
+    for head, *rows in page.tables:
+        for at, (name, _) in enumerate(head):
+            cells = [row[at][0] for row in rows if name in TEXT and len(row) > at]
+            assert all(cell.startswith(tuple(TEXT[name])) for cell in cells), (name, cells)
+    return page.explorer
 
 
 def notebook(model, p, _):
-    Page(model._repr_html_())
+    explorer_of(model._repr_html_())
 
 
 def report(model, p, folder):
@@ -182,7 +167,7 @@ def report(model, p, folder):
 
 
 def assert_report(path, model, p, rows):
-    shown = json.loads(Page(path.read_text()).explorer)
+    shown = explorer_of(path)
     at = [rows.index.astype(str).tolist().index(i) for i in shown["ids"]]
     assert shown["named"] == p[at].argmax(axis=1).tolist()
     close(shown["ambiguity"], 1 - p[at].max(axis=1), atol=1e-15)
@@ -237,14 +222,12 @@ SURFACES = [labels, explanations, importance, densities, sets_and_rejection, onn
 SURFACES += [drift, commands]
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("check", SURFACES, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("name", [*CLASSIFIERS, *META])
 def test_every_surface_shows_what_the_model_predicts(name, check, tmp_path):
     check(*fitted(name), tmp_path)
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["pool", "shared-kernel", "rbf", "neurons", "parzen"])
 def test_so_do_the_models_of_the_command_line(name, tmp_path):
     path = tmp_path / "m.safetensors"
@@ -280,9 +263,9 @@ def cells_of_every_kind():
     return frame, np.where(y, "yes", "no")
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_a_cell_is_the_same_wherever_it_comes_from_and_the_model_was_fitted(tmp_path):
     frame, y = cells_of_every_kind()
+    model_path = tmp_path / "m.safetensors"
     paths = [tmp_path / name for name in ("typed.parquet", "text.csv", "floats.csv", "small.csv")]
     whole = frame.assign(target=y)
     whole.to_parquet(paths[0])
@@ -293,13 +276,23 @@ def test_a_cell_is_the_same_wherever_it_comes_from_and_the_model_was_fitted(tmp_
     whole.assign(**small).replace("<na>", "").to_csv(paths[3], index=False)
     tables = [frame, frame.astype(object), pa.Table.from_pandas(frame), frame.to_numpy(object)]
     tables += [pd.read_csv(path)[list(frame)] for path in paths[1:]]
-    words = ["-t", "target", "-m", "shared-kernel", "--set", "training=em", "--force"]
-    words += ["--holdout", "0"]
-    words += [word for name in list(frame)[1:] for word in ("--columns", f"{name}=category")]
+    words = [
+        "-t",
+        "target",
+        "-m",
+        "shared-kernel",
+        "--set",
+        "training=em",
+        "--holdout",
+        "0",
+        "--force",
+    ]
+    for name in list(frame)[1:]:
+        words += ["--columns", f"{name}=category"]
     models = []
     for path in (paths[0], paths[3]):
-        run("fit", path, *words, "-o", tmp_path / "m.safetensors")
-        models.append(load(tmp_path / "m.safetensors"))
+        run("fit", path, *words, "-o", model_path)
+        models.append(load(model_path))
     settings = {"callback": None, "categorical_features": [1, 2, 3, 4, 5]}
     models += [clone(models[0]).set_params(**settings).fit(table, y) for table in tables[:2]]
     p = models[0].predict_proba(frame)
@@ -308,17 +301,13 @@ def test_a_cell_is_the_same_wherever_it_comes_from_and_the_model_was_fitted(tmp_
         for table in tables:
             close(model.predict_proba(table), p)
     for model in models[1:3]:
-        save(model, tmp_path / "m.safetensors")
+        save(model, model_path)
         for path in paths:
-            run("predict", tmp_path / "m.safetensors", path, "-o", tmp_path / "p.csv", "--force")
+            run("predict", model_path, path, "-o", tmp_path / "p.csv", "--force")
             close(pd.read_csv(tmp_path / "p.csv")[["probability_no", "probability_yes"]], p)
-        session = onnxruntime.InferenceSession(
-            to_onnx(model, precision="float64").SerializeToString()
-        )
-        for path in paths[3:]:
-            cells = pd.read_csv(path, dtype=str, keep_default_na=False)[list(frame)]
-            given = {
-                entry.name: cells[[name]].to_numpy(object if at else float)
-                for at, (entry, name) in enumerate(zip(session.get_inputs(), frame, strict=True))
-            }
-            close(session.run(["probabilities"], given)[0], p)
+        graph = to_onnx(model, precision="float64")
+        session = onnxruntime.InferenceSession(graph.SerializeToString())
+        cells = pd.read_csv(paths[3], dtype=str, keep_default_na=False)
+        given = {name: cells[[name]].to_numpy(object) for name in frame}
+        given["dose"] = given["dose"].astype(float)
+        close(session.run(["probabilities"], given)[0], p)

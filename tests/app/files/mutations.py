@@ -14,15 +14,17 @@ WEIRD = [
     *(None, True, 0, -1, 2**31, -(2**63), 2**64, 10**400, -0.0, 0.5, 1e-320, 1e308),
     *("", "nan", "auto", "tied", "x" * 1000, "\ud800", "__import__('os').system('true')"),
     *([], [[]], [1, "a", None], {}, {"float": "nan"}, {"float": "inf"}, {"tuple": []}),
-    *(
-        {"dict": []},
-        {"dict": [[{"tuple": []}, 1]]},
-        {"array": "_fitted/network/means"},
-        {"eval": "1"},
-    ),
-    *({"objects": [], "shape": [0], "text": True}, {"random_state": {"dict": []}}),
-    *({"objects": [1, "a"], "shape": [2, 2**40], "text": False}, {"same": "__class__"}),
-    *({"same": "estimator"}, {"record": "Frame", "fields": {}}, {"record": "os", "fields": {}}),
+    {"dict": []},
+    {"dict": [[{"tuple": []}, 1]]},
+    {"array": "_fitted/network/means"},
+    {"eval": "1"},
+    {"objects": [], "shape": [0], "text": True},
+    {"random_state": {"dict": []}},
+    {"objects": [1, "a"], "shape": [2, 2**40], "text": False},
+    {"same": "__class__"},
+    {"same": "estimator"},
+    {"record": "Frame", "fields": {}},
+    {"record": "os", "fields": {}},
     {"model": "StandardScaler", "parameters": {}, "fitted": None},
     {"model": "Pipeline", "parameters": {"steps": []}, "fitted": {}},
     {"model": "os.system", "parameters": {}, "fitted": None},
@@ -91,15 +93,13 @@ def edited_text(file, rng):
     def change(text):
         at = rng.integers(len(text))
         token = pick(rng, tokens)
-        return pick(
-            rng,
-            [
-                text[:at] + token + text[at + rng.integers(3) :],
-                text.replace("data_offsets", "shape", 1),
-                text.replace("[0,", f"[{token},", 1),
-                text.rstrip()[:-1] + again * pick(rng, [1, 2]) + "}",
-            ],
-        )
+        texts = [
+            text[:at] + token + text[at + rng.integers(3) :],
+            text.replace("data_offsets", "shape", 1),
+            text.replace("[0,", f"[{token},", 1),
+            text.rstrip()[:-1] + again * pick(rng, [1, 2]) + "}",
+        ]
+        return pick(rng, texts)
 
     return with_index(file, change)
 

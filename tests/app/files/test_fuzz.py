@@ -5,7 +5,6 @@ exception.
 import contextlib
 import subprocess
 import sys
-import textwrap
 import warnings
 
 import numpy as np
@@ -141,33 +140,34 @@ def test_an_attack_is_refused_with_a_short_message(what, tmp_path):
     assert len(str(caught.value)) < 1000
 
 
+LIMITED = """
+import kernelpool.app.files, resource, sys
+from kernelpool.errors import ModelFileError
+before = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (before + (1 << 30),) * 2)
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+for path in sys.argv[1:]:
+    try:
+        kernelpool.load(path)
+    except ModelFileError as error:
+        assert "fit into memory" not in str(error), error
+        print("refused")
+"""
+
+
 def test_attacks_cost_little_memory(tmp_path):
     """In a process that may have 1 GB more than it needs to import the library; the files have up
     to 6 MB, or are 2 GB of nothing that is refused before it is read.
     """
     file = File(example("shared, learned")[0], tmp_path / "model")
-    paths = []
-    for i, (change, _) in enumerate(ATTACKS.values()):
-        paths.append(str(tmp_path / f"attack{i}"))
-        (tmp_path / f"attack{i}").write_bytes(file.changed(change))
-    paths.append(str(tmp_path / "sparse"))
+    paths = [tmp_path / what for what in (*ATTACKS, "sparse")]
+    for path, (change, _) in zip(paths, ATTACKS.values(), strict=False):
+        path.write_bytes(file.changed(change))
     size = 2**31 - 4096
     with open(paths[-1], "wb") as sparse:
         index = b'{"a":{"dtype":"U8","shape":[%d],"data_offsets":[0,%d]}}' % (size, size)
         sparse.write(len(index).to_bytes(8, "little") + index)
         sparse.truncate(8 + len(index) + size)
-    code = textwrap.dedent(f"""
-        import kernelpool.app.files, resource
-        from kernelpool.errors import ModelFileError
-        before = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (before + (1 << 30),) * 2)
-        resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
-        for path in {paths!r}:
-            try:
-                kernelpool.load(path)
-            except ModelFileError as error:
-                assert "fit into memory" not in str(error), error
-                print("refused")
-    """)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    words = [sys.executable, "-c", LIMITED, *paths]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.stdout == "refused\n" * len(paths), done.stderr[-2000:]

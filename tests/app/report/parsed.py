@@ -13,11 +13,11 @@ def plain(text):
 
 
 class Page(HTMLParser):
-    """Tables as rows of (text, data-sort); images by the id of their figure."""
+    """A file or its text: tables as rows of (text, data-sort); images by the id of their figure."""
 
-    def __init__(self, path):
+    def __init__(self, source):
         super().__init__()
-        self.html = path.read_text("utf-8")
+        self.html = source if isinstance(source, str) else source.read_text("utf-8")
         self.tables = []
         self.ids = {}
         self.images = {}
