@@ -150,7 +150,7 @@ def kernels(**kwargs):
 
 
 EXAMPLES = {
-    # name: (estimator, which target: 2 classes, text, numbers, or the table)
+    # name: (estimator, which target: 2 classes, text, pairs of numbers, or the table)
     "shared spherical": (kernels(), "two"),
     "shared diag, separate": (kernels(covariance_type="diag", sharing=0.0), "text"),
     "shared full": (kernels(covariance_type="full", init=Start(n_init=2)), "text"),
@@ -249,16 +249,9 @@ def target(kind):
     X, y, text, numbers = rows()
     if kind == "table":
         return text_table()
-    if kind.startswith("float32"):
-        return X.astype(np.float32), np.where(
-            np.arange(len(y)) % 5 == 0, np.nan, y
-        ) if "gaps" in kind else y
-    return X, {
-        "two": y,
-        "text": text,
-        "numbers": numbers,
-        "pairs": np.column_stack([numbers, -numbers]),
-    }[kind]
+    if kind == "float32, gaps":
+        return X.astype(np.float32), np.where(np.arange(len(y)) % 5 == 0, np.nan, y)
+    return X, {"two": y, "text": text, "pairs": np.column_stack([numbers, -numbers])}[kind]
 
 
 @cache

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from kernelpool import SharedKernelClassifier, Start
 from kernelpool.errors import CollapsedKernelError, EmptyKernelWarning
@@ -104,14 +105,8 @@ def tamed(x):
 def test_fits_and_answers_as_when_centered_and_scaled(data, family, kernel_prior):
     x, y = data()
     model = fitted(x, y, family, kernel_prior=kernel_prior)
-    answers = (
-        model.predict_proba(x),
-        model.log_density(x),
-        model.score_samples(x),
-        model.means_,
-        model.covariances_,
-    )
-    assert all(np.isfinite(answer).all() for answer in answers)
+    for answer in (model.log_density(x), model.score_samples(x), model.means_, model.covariances_):
+        assert np.isfinite(answer).all()
     assert_allclose(model.predict_proba(x).sum(axis=1), 1, rtol=1e-5)
     assert (np.diff(model.history_) >= -1e-6).all()
     tame = fitted(tamed(x), y, family, kernel_prior=kernel_prior)
@@ -155,28 +150,28 @@ def test_far_rows_of_every_kind_get_an_answer(family):
 def test_empty_kernels_are_moved_dropped_or_kept(family):
     x, y = two_classes(n=200)
     mean = np.vstack([x[:3], [[60.0, 60.0, 60.0]]])  # nobody's kernel, owned by class 0
-    start = {
-        "init": Start(owners=[0, 1, 1, 0], means=mean),
-        "covariance_type": family,
-        "random_state": 0,
-    }
-    with pytest.warns(
-        EmptyKernelWarning,
-        match=r"1 of 4 kernels lost all their rows and were dropped: 3 \(class",
-    ):
-        dropped = SharedKernelClassifier.prbf(4, empty_kernels="drop", **start).fit(x, y)
+    model = SharedKernelClassifier.prbf(
+        4, covariance_type=family, init=Start(owners=[0, 1, 1, 0], means=mean), random_state=0
+    )
+
+    def fit(policy, x, y):
+        return clone(model).set_params(empty_kernels=policy).fit(x, y)
+
+    message = r"1 of 4 kernels lost all their rows and were dropped: 3 \(class"
+    with pytest.warns(EmptyKernelWarning, match=message):
+        dropped = fit("drop", x, y)
     assert dropped.means_.shape == (3, 3)
     assert dropped.mixing_.shape == (3, 2)
     assert dropped.owners_.tolist() == [0, 1, 1]
     assert_allclose(dropped.mixing_.sum(axis=0), 1)
-    kept = SharedKernelClassifier.prbf(4, empty_kernels="keep", **start).fit(x, y)
+    kept = fit("keep", x, y)
     assert_allclose(kept.means_[3], 60, rtol=0.2)
     assert_allclose(kept.mixing_[3], 0, atol=1e-6)
     outliers = np.array([[-9.0, -9, -9], [-9.1, -9, -9], [-9, -9.1, -9]])
     more = np.vstack([x, outliers]), np.r_[y, 0, 0, 0]
-    moved = SharedKernelClassifier.prbf(4, empty_kernels="move", **start).fit(*more)
+    moved = fit("move", *more)
     with pytest.warns(EmptyKernelWarning):
-        dropped = SharedKernelClassifier.prbf(4, empty_kernels="drop", **start).fit(*more)
+        dropped = fit("drop", *more)
     assert len(moved.means_) == 4 > len(dropped.means_)
     assert moved.objective_ > dropped.objective_ + 1e-3
     assert (np.diff(moved.history_) >= -1e-9).all()

