@@ -183,11 +183,11 @@ class FittedMixture(OneToOneFeatureMixin, TransformerMixin, DensityClassifier): 
         >>> print(known.class_prior_, known.means_.ravel(), known.covariances_.ravel())
         [0.5 0.5] [1. 7.] [0.75 0.75]
         """
-        (row,) = encoded_rows(self, as_table(x), dtype=np.float64)
+        (row,) = self.columns_.encode(as_table(x))
         at = np.flatnonzero(~np.isnan(row)).tolist()
         at = at if given is None else self.columns_.positions(given, "given")
         rest = [i for i in range(self.n_features_in_) if i not in at]
-        if not rest or np.isnan(row[at]).any():
+        if not rest or not np.isfinite(row[at]).all():
             raise KernelpoolError(
                 "conditional needs known values of the features that are given, and one that is "
                 f"not given; got {row.tolist()} and given={list(at)}."
