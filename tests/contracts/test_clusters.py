@@ -16,8 +16,6 @@ distributed = pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
 
-FITTED = ("means_", "covariances_", "mixing_", "objective_")
-
 
 @pytest.fixture(autouse=True)
 def leave_no_scheduler_behind():
@@ -27,10 +25,9 @@ def leave_no_scheduler_behind():
 
 
 def assert_close(found, expected):
-    for name in FITTED:
-        assert_allclose(
-            getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-9, err_msg=name
-        )
+    for name in ("means_", "covariances_", "mixing_", "objective_"):
+        one, other = getattr(found, name), getattr(expected, name)
+        assert_allclose(one, other, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 def two_workers(processes=True):
@@ -47,10 +44,8 @@ def on_dask(x, y):
 SETTINGS = {"n_kernels": 6, "covariance_type": "full", "random_state": 0, "max_iter": 8, "tol": 0}
 
 
-def fit_here(x, y, **settings):
-    """On the threads of this process, whatever client was there before."""
-    with dask.config.set(scheduler="threads"):
-        return SharedKernelClassifier.prbf(**SETTINGS, **settings).fit(*on_dask(x, y))
+def fit(*rows, **settings):
+    return SharedKernelClassifier.prbf(**SETTINGS, **settings).fit(*rows)
 
 
 class TestFrames:
@@ -70,12 +65,9 @@ class TestFrames:
 
     def test_the_target_is_a_column_by_name_or_a_series(self, frame, blobs):
         (frame, weight), (x, y) = frame, blobs
-        expected = SharedKernelClassifier.prbf(**SETTINGS).fit(x, y)
-        features = frame[["a", "b", "c"]]
-        by_name = SharedKernelClassifier.prbf(**SETTINGS).fit(
-            frame[["a", "label", "b", "c"]], "label"
-        )
-        series = SharedKernelClassifier.prbf(**SETTINGS).fit(features, frame.label)
+        expected = fit(x, y)
+        by_name = fit(frame[["a", "label", "b", "c"]], "label")
+        series = fit(frame[["a", "b", "c"]], frame.label)
         for found in (by_name, series):
             assert_close(found, expected)
             assert found.feature_names_in_.tolist() == ["a", "b", "c"]
@@ -84,12 +76,8 @@ class TestFrames:
             answer = getattr(by_name, method)(mixed)
             assert isinstance(answer, da.Array)
             assert_allclose(answer.compute(), getattr(expected, method)(x), rtol=1e-8, atol=1e-9)
-        weighted = SharedKernelClassifier.prbf(**SETTINGS).fit(
-            frame[["a", "b", "c", "label", "weight"]], "label", "weight"
-        )
-        assert_close(
-            weighted, SharedKernelClassifier.prbf(**SETTINGS).fit(x, y, sample_weight=weight)
-        )
+        weighted = fit(frame[["a", "b", "c", "label", "weight"]], "label", "weight")
+        assert_close(weighted, fit(x, y, weight))
 
     def test_columns_of_files_have_the_same_chunks(self, blobs, tmp_path):
         """Dask joins small files of which a single column is read."""
@@ -99,26 +87,24 @@ class TestFrames:
         table = pd.DataFrame(x, columns=["a", "b", "c"]).assign(label=y)
         for i, part in enumerate(np.array_split(np.arange(len(y)), 4)):
             table.iloc[part].to_parquet(tmp_path / f"{i}.parquet")
-        found = SharedKernelClassifier.prbf(**SETTINGS).fit(dd.read_parquet(tmp_path), "label")
-        assert_close(found, SharedKernelClassifier.prbf(**SETTINGS).fit(x, y))
+        assert_close(fit(dd.read_parquet(tmp_path), "label"), fit(x, y))
 
     def test_words_are_classes_and_no_features(self, frame, blobs):
         frame, _ = frame
-        found = SharedKernelClassifier.prbf(**SETTINGS).fit(frame[["a", "b", "c", "word"]], "word")
+        found = fit(frame[["a", "b", "c", "word"]], "word")
         assert found.classes_.tolist() == ["maybe", "no", "yes"]
         assert set(found.predict(frame).compute()) <= {"no", "yes", "maybe"}
         with pytest.raises(ValueError, match=r"Column 'word' of X holds .*, not numbers"):
-            SharedKernelClassifier.prbf(4).fit(frame[["a", "word", "label"]], "label")
+            fit(frame[["a", "word", "label"]], "label")
         with pytest.raises(ValueError, match="X has no column 'lable'; there are"):
-            SharedKernelClassifier.prbf(4).fit(frame, "lable")
+            fit(frame, "lable")
         with pytest.raises(ValueError, match="X has no column 'c'"):
             found.predict(frame[["a", "b"]])
 
     def test_filtered_frames_have_empty_parts_of_unknown_length(self, frame, blobs):
         (frame, _), (x, y) = frame, blobs
         kept = frame[frame["count"] >= 80]
-        found = SharedKernelClassifier.prbf(**SETTINGS).fit(kept[["a", "b", "c", "label"]], "label")
-        assert_close(found, SharedKernelClassifier.prbf(**SETTINGS).fit(x[80:], y[80:]))
+        assert_close(fit(kept[["a", "b", "c", "label"]], "label"), fit(x[80:], y[80:]))
 
 
 @pytest.fixture(
@@ -133,10 +119,10 @@ def cluster(request):
 
 def test_two_workers_agree_with_memory(cluster, blobs):
     x, y = blobs
-    expected = SharedKernelClassifier.prbf(**SETTINGS).fit(x, y)
+    expected = fit(x, y)
     with distributed.Client(cluster):
         there, labels = on_dask(x, y)
-        found = SharedKernelClassifier.prbf(**SETTINGS).fit(there, labels)
+        found = fit(there, labels)
         assert_close(found, expected)
         answer = found.predict_proba(there)
         assert isinstance(answer, da.Array)
@@ -155,7 +141,7 @@ def test_rows_are_computed_once_and_stay_with_the_workers(cluster, blobs, tmp_pa
     with distributed.Client(cluster):
         there, labels = on_dask(x, y)
         there = there.map_blocks(noted, dtype=x.dtype, meta=np.empty((0, 0)))
-        SharedKernelClassifier.prbf(**SETTINGS).fit(there, labels)
+        fit(there, labels)
     assert (tmp_path / "made").read_text() == "x" * 5  # 5 chunks, and some twenty sweeps
 
 
@@ -173,7 +159,8 @@ def fault(block):
 @pytest.mark.slow
 def test_a_worker_killed_in_mid_fit_changes_nothing(blobs):
     x, y = blobs
-    expected = fit_here(x, y)
+    with dask.config.set(scheduler="threads"):
+        expected = fit(*on_dask(x, y))
     killed = []
     with two_workers() as cluster, distributed.Client(cluster) as client:
 
@@ -183,7 +170,7 @@ def test_a_worker_killed_in_mid_fit_changes_nothing(blobs):
                 os.kill(pid, signal.SIGKILL)
                 killed.append(pid)
 
-        found = SharedKernelClassifier.prbf(**SETTINGS, callback=kill).fit(*on_dask(x, y))
+        found = fit(*on_dask(x, y), callback=kill)
     assert len(killed) == 1
     assert_array_equal(found.means_, expected.means_)
     assert_array_equal(found.history_, expected.history_)

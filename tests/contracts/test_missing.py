@@ -14,9 +14,7 @@ FAMILIES = ("spherical", "diag", "full", "tied")
 def some_data(n=300, d=3, share=0.3, seed=0):
     rng = np.random.default_rng(seed)
     turn = rng.normal(size=(2, d, d))
-    X = np.concatenate(
-        [rng.normal(size=(n, d)) @ turn[0] + 1, rng.normal(size=(n, d)) @ turn[1] - 1]
-    )
+    X = np.concatenate(rng.normal(size=(2, n, d)) @ turn + [[[1]], [[-1]]])
     y = np.repeat(["a", "b"], n)
     incomplete = np.where(rng.random(X.shape) < share, np.nan, X)
     return X, incomplete, y
@@ -128,9 +126,8 @@ def test_a_feature_that_is_never_known_in_a_class_is_named_where_kernels_are_not
     X, _, y = some_data()
     X[y == "b", 2] = np.nan
     table = pd.DataFrame(X, columns=["length", "width", "height"])
-    with pytest.raises(
-        KernelpoolError, match="Feature 'height' of X is missing in every row of class 'b'"
-    ):
+    message = "Feature 'height' of X is missing in every row of class 'b'"
+    with pytest.raises(KernelpoolError, match=message):
         SharedKernelClassifier.prbf(sharing=0.0).fit(table, y)
     SharedKernelClassifier.prbf(sharing=1.0, tol=1e-3).fit(table, y)  # learned from the other class
 
