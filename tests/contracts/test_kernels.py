@@ -41,6 +41,10 @@ def kernels(kernel):
     return some_kernels(kernel, M, D)
 
 
+def log_density(kernel, kernels, x):
+    return kernel.log_density(kernel.natural_params(kernels, EPS), x)
+
+
 def moments_of(kernel, kernels, x, share):
     """The sums of rows with weights (M, n), as a network takes them, and the points they are
     about.
@@ -60,7 +64,7 @@ def test_densities_integrate_to_one(family_class):
     kernel = family_class(np.full(1, 1e-9))
     kernels = some_kernels(kernel, M, 1)
     line = np.linspace(-30, 30, 20_001)
-    density = np.exp(kernel.log_density(kernel.natural_params(kernels, EPS), line[:, None]))
+    density = np.exp(log_density(kernel, kernels, line[:, None]))
     assert_allclose(np.trapezoid(density, line, axis=1), 1, rtol=1e-6)
     assert_allclose(np.log(density.max(axis=1)), kernel.log_peak(kernels), atol=1e-4)
 
@@ -73,11 +77,11 @@ def test_marginals_are_integrals(family_class):
     at = np.array([-1.3, 0.2, 2.0])
     for kept in (0, 1):
         other, marginal = kernel.marginal(kernels, [kept])
-        found = np.exp(other.log_density(other.natural_params(marginal, EPS), at[:, None]))
+        found = np.exp(log_density(other, marginal, at[:, None]))
         for i, value in enumerate(at):
             rows = np.empty((len(line), 2))
             rows[:, kept], rows[:, 1 - kept] = value, line
-            density = np.exp(kernel.log_density(kernel.natural_params(kernels, EPS), rows))
+            density = np.exp(log_density(kernel, kernels, rows))
             assert_allclose(found[:, i], np.trapezoid(density, line, axis=1), rtol=1e-6)
 
 
@@ -87,7 +91,7 @@ def test_estimates_are_the_most_likely_kernels(kernel, kernels):
     share = rng.dirichlet(np.ones(M), size=80).T
 
     def value(some):
-        return (share * kernel.log_density(kernel.natural_params(some, EPS), x)).sum()
+        return (share * log_density(kernel, some, x)).sum()
 
     best = kernel.estimate(*moments_of(kernel, kernels, x, share))
     top = value(best)
@@ -102,7 +106,7 @@ def test_coordinates_there_and_back_and_everywhere_valid(kernel, kernels):
     for name, value in vars(kernel.at(vector, kernels)).items():
         assert_allclose(value, getattr(kernels, name), rtol=1e-10, atol=1e-12)
     anywhere = kernel.at(vector + np.random.default_rng(0).normal(size=vector.shape), kernels)
-    assert np.isfinite(kernel.log_density(kernel.natural_params(anywhere, EPS), some_rows())).all()
+    assert np.isfinite(log_density(kernel, anywhere, some_rows())).all()
 
 
 @pytest.mark.parametrize("signed", [True, False])
@@ -113,9 +117,7 @@ def test_pullbacks_are_gradients(kernel, kernels, signed):
     share = rng.normal(size=(M, 80)) if signed else rng.uniform(size=(M, 80))
 
     def value(vector):
-        return (
-            share * kernel.log_density(kernel.natural_params(kernel.at(vector, kernels), EPS), x)
-        ).sum()
+        return (share * log_density(kernel, kernel.at(vector, kernels), x)).sum()
 
     found = kernel.pullback(kernels, *moments_of(kernel, kernels, x, share))
     vector = kernel.coordinates(kernels)
@@ -146,18 +148,14 @@ def test_free_numbers_are_no_more_than_coordinates(kernel, kernels):
 def test_kernels_are_taken_and_moved(kernel, kernels):
     x = some_rows()
     order = np.array([2, 0, 3, 1])
-    density = kernel.log_density(kernel.natural_params(kernels, EPS), x)
+    density = log_density(kernel, kernels, x)
     taken = kernel.take(kernels, order)
-    assert_allclose(
-        kernel.log_density(kernel.natural_params(taken, EPS), x), density[order], rtol=1e-12
-    )
+    assert_allclose(log_density(kernel, taken, x), density[order], rtol=1e-12)
     moved = kernel.move(kernels, {1: x[0]})
-    after = kernel.log_density(kernel.natural_params(moved, EPS), x)
+    after = log_density(kernel, moved, x)
     assert_allclose(after[[0, 2, 3]], density[[0, 2, 3]], rtol=1e-12)
     assert np.argmax(after[1]) == 0  # no row is nearer to it than the one it was moved to
-    assert_allclose(
-        kernel.log_density(kernel.natural_params(kernels, EPS), x), density
-    )  # nothing was written over
+    assert_allclose(log_density(kernel, kernels, x), density)  # nothing was written over
 
 
 def test_vanished_kernels_keep_their_place(kernel, kernels):
@@ -167,14 +165,12 @@ def test_vanished_kernels_keep_their_place(kernel, kernels):
     moments, origin = moments_of(kernel, kernels, some_rows(), share)
     held = kernel.with_pseudocounts(moments, origin, np.arange(M) == 1, kernels, 1e-12)
     better = kernel.estimate(held, origin)
-    one, other = (
-        kernel.natural_params(kernel.take(k, np.array([1])), EPS) for k in (better, kernels)
-    )
+    one, other = (kernel.take(k, np.array([1])) for k in (better, kernels))
     at = some_rows(5)
     # in a family that shares a shape among kernels only the place is kept
     if len(getattr(kernels, "covariance", range(M))) == M:
         assert_allclose(
-            kernel.log_density(one, at), kernel.log_density(other, at), rtol=1e-6, atol=1e-6
+            log_density(kernel, one, at), log_density(kernel, other, at), rtol=1e-6, atol=1e-6
         )
     assert np.isfinite(kernel.coordinates(better)).all()
 
