@@ -74,16 +74,14 @@ class Search:
 
     def score(self, settings: MixtureSettings) -> folds.Loss:
         """The held-out losses of settings."""
-        sweeps: dict[str, Any] = {
-            "max_iter": min(settings.max_iter, 8),
-            "tol": max(settings.tol, 1e-3),
-        }
 
         def fit(train: folds.Data, out: folds.Data) -> tuple[MixtureTraining, np.ndarray]:
             rows = folds.SampledRows(*train)
             data = folds.fold_data(self.data, rows, settings.n_jobs)
             fewer = settings.limited(rows.x, rows.code, len(data.classes))
-            training = MixtureTraining(data, replace(fewer, **sweeps))
+            max_iter = min(settings.max_iter, 8)
+            tol = max(settings.tol, 1e-3)
+            training = MixtureTraining(data, replace(fewer, max_iter=max_iter, tol=tol))
             run = training.run(training.first())
             if run.outcome is Outcome.INTERRUPTED:
                 raise KeyboardInterrupt("interrupted while settings were chosen; nothing was kept")
