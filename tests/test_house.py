@@ -308,9 +308,9 @@ def test_imports_outside_the_package_exist():
     for path in [*PAGES, *(path for folder in folders for path in folder.rglob("*.py"))]:
         text = path.read_text(encoding="utf-8")
         for module, names in re.findall(
-            r"^ *(?:>>> )?from (kernelpool[\w.]*) import \(?([\w, \n]+)", text, re.M
+            r"^ *(?:>>> )?from (kernelpool[\w.]*) import (\([^)]*\)|[^#\n]*)", text, re.M
         ):
-            for name in re.findall(r"\w+", re.split(r"\n(?!    )", names)[0]):
+            for name in re.findall(r"\w+", re.sub(r" as \w+", "", names)):
                 if not exists(f"{module}.{name}"):
                     yield str(path.relative_to(ROOT)), path.relative_to(ROOT), f"{module}.{name}"
 
