@@ -5,10 +5,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test slow lint docs bench accuracy numbers papers torture arrays package clean
+.PHONY: demo readme test slow lint docs bench accuracy numbers papers torture arrays package clean
 
 demo: $(VENV)/demo
 	$(BIN)/python -m kernelpool demo
+
+# README's Python as a reader types it: in the environment that README's first command makes
+readme: demo
+	$(BIN)/python -m doctest -o ELLIPSIS -o NORMALIZE_WHITESPACE README.md
 
 test: $(VENV)/test
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -68,7 +72,7 @@ $(VENV)/base: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/demo: $(VENV)/base
-	$(PIP) -e ".[cli,plot,report]"
+	$(PIP) -e ".[cli,plot,report]" pandas
 	touch $@
 
 # pip before 25.1 does not know dependency groups: the lists are read from pyproject.toml instead
