@@ -83,7 +83,7 @@ def test_on_a_terminal_an_interrupted_fit_is_offered(endless, answer):
     ]
     code, seen = converse(endless, steps)
     assert code == 130, seen
-    assert "Fitting: 0 s" in seen  # progress, which appears at once here
+    assert "Fitting: 0 s" in seen, seen  # progress, which appears at once here
     if answer == "y":
         assert read_header("d.safetensors")["summary"]["interrupted"]
     else:

@@ -9,7 +9,6 @@ markup, and a stderr that is full or closed ends no command. No file is replaced
 import codecs
 import json
 import os
-import shutil
 import sys
 import threading
 import time
@@ -23,8 +22,12 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn, Self
 
 import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text as Line
 
-from ...text import percent, plain, quoted, shorten, shown
+from ...text import percent, plain, quoted, shown
 
 SHOWN_AFTER = 2.0
 """Seconds before progress is shown."""
@@ -32,8 +35,8 @@ SHOWN_AFTER = 2.0
 MOST_RARE = 5
 """Rare classes that are listed on the screen."""
 
-CLEAR = "\r\x1b[2K"
-"""Empties the line of a terminal."""
+UNBOUNDED = 10_000
+"""Columns of a table that is written to a file or a pipe: no cell is cut."""
 
 
 class Exit(IntEnum):
@@ -69,25 +72,42 @@ class CommandError(Exception):
         self.details = details
 
 
+class Plain(Console):
+    """rich without markup: what data hold is text. A reader that has enough is no error of rich's."""
+
+    def __init__(self, stderr: bool = False) -> None:
+        width = None if stderr or sys.stdout.isatty() else UNBOUNDED
+        plain_text = {"markup": False, "highlight": False, "emoji": False, "soft_wrap": True}
+        super().__init__(stderr=stderr, width=width, **plain_text)
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Leave it to `app.run`."""
+        raise BrokenPipeError
+
+
 class Screen:
     """Where a command writes. With `--json` that is one JSON object at the end and nothing else."""
 
     def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json = as_json
         self.silent = as_json or quiet
-        self.terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.out = Plain()
+        self.err = Plain(stderr=True)
         self.note = ""
         """How far the work has come."""
+        self.warned: list[str] = []
 
     def say(self, text: str) -> None:
         """A line along the way, for people."""
         if not self.silent:
-            self._write(f"{text}\n")
+            self._write(text)
 
     def warn(self, text: str) -> None:
-        """A line that should not be missed."""
-        if not self.as_json:
-            self._write(f"Warning: {text}\n", fg="yellow")
+        """A line that should not be missed, once."""
+        if text not in self.warned:
+            self.warned.append(text)
+            if not self.as_json:
+                self._write(f"Warning: {text}", "yellow")
 
     @contextmanager
     def warnings(self) -> Iterator[None]:
@@ -100,26 +120,26 @@ class Screen:
 
     def complain(self, text: str) -> None:
         """An error, for people."""
-        self._write(f"Error: {text}\n", fg="red")
+        self._write(f"Error: {text}", "red")
 
-    def _write(self, text: str, **style: Any) -> None:
-        """Text on stderr; a closed or full one ends no command."""
+    def _write(self, text: str, style: str | None = None) -> None:
+        """A line on stderr; a closed or full one ends no command."""
         with suppress(OSError):
-            typer.secho(CLEAR * self.terminal + text, nl=False, err=True, **style)
+            self.err.print(text, style=style)
 
-    def result(self, text: str) -> None:
-        """A line of the result, for people."""
+    def result(self, text: str | Table) -> None:
+        """A line of the result, or a table, for people."""
         if not self.as_json:
-            typer.echo(text)
+            self.out.print(text)
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A table of the result, for people."""
-        cells = [[shown(cell, 30) for cell in row] for row in (columns, *rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        self.result(f"\n{title}")
-        for first, *rest in cells:
-            numbers = (f"{c:>{width}}" for c, width in zip(rest, widths[1:], strict=True))
-            self.result("  ".join([f"  {first:{widths[0]}}", *numbers]))
+        table = Table(title=f"\n{title}", title_justify="left", title_style="bold", box=None)
+        for i, name in enumerate(columns):
+            table.add_column(shown(name, 30), justify="right" if i else "left")
+        for row in rows:
+            table.add_row(*(shown(cell, 30) for cell in row))
+        self.result(table)
 
     def lines(self, texts: Mapping[str, str]) -> None:
         """Lines of the result, each with its title."""
@@ -152,16 +172,25 @@ class Screen:
 
         def show() -> None:
             wait = SHOWN_AFTER
+            live = Live(
+                console=self.err,
+                transient=True,
+                auto_refresh=False,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
             while not done.wait(wait):
                 passed = time.monotonic() - start
                 text = f"{title}: {passed:.0f} s" + (f", {self.note}" if self.note else "")
                 text += "" if limit is None else f", at most {max(0, limit - passed):.0f} s left"
-                if self.terminal:
-                    self._write(shorten(text, shutil.get_terminal_size().columns - 1))
+                if self.err.is_terminal and not self.err.is_dumb_terminal:
+                    live.start()
+                    live.update(Line(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+                    wait = 0.2
                 else:
                     self.say(text)
-                wait = 0.2 if self.terminal else 2 * wait
-            self._write("")
+                    wait = 2 * wait
+            live.stop()
 
         thread = threading.Thread(target=show, daemon=True)
         if not self.silent:
