@@ -12,17 +12,20 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
 from kernelpool import ParzenClassifier, RBFNetworkClassifier, SharedKernelClassifier
+from kernelpool.data.door import surveyed
 from kernelpool.data.folds import (
     Loss,
     Selection,
     choose,
     cross_fit,
+    draw_rows,
     held_out_loss,
     hold_out,
     row_keys,
     stratified_folds,
 )
 from kernelpool.datasets import make_ripley
+from kernelpool.rows import as_rows
 
 
 @pytest.mark.parametrize("n_folds", [2, 3, 5])
@@ -242,3 +245,14 @@ def constant(tempered, plain, noise=0.0):
 def test_choice_is_sharp_then_calm_then_small(losses, sizes, expected):
     assert choose(losses, [(size,) for size in sizes]) == expected
     assert choose(losses, [(0, size) for size in sizes]) == expected  # the second entry decides
+
+
+def test_classes_are_as_common_among_drawn_rows_as_in_the_data():
+    rng = np.random.default_rng(0)
+    code = np.repeat([0, 1, -1], [9000, 300, 2000])
+    weight = rng.choice([1.0, 4.0], len(code))
+    x = rng.normal(size=(len(code), 2))
+    drawn = draw_rows(surveyed(as_rows(x, code, weight), np.arange(2)), 0, most_rows=900)
+    assert_array_equal(np.bincount(drawn.code + 1), [300] * 3)
+    share = np.bincount(code + 1, weight) / weight.sum()
+    assert_allclose(np.bincount(drawn.code + 1, drawn.weight) / drawn.weight.sum(), share)
