@@ -9,11 +9,9 @@ import os
 import shlex
 import sys
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -177,27 +175,52 @@ def fit(
             f"target) takes all rows."
         )
     _describe(rows, screen)
-    job = FitJob(rows, estimator, screen, holdout, cv, seed)
-    job.run()
-    if job.interrupted:
-        path = _offered(job, path, screen)
-    path = _saved(job, path, force, screen)
-    lines = {"Error": "not measured: no rows were held out"}
-    if job.metrics is not None:
-        lines = o.figures(job.metrics, job.classes.tolist(), 0.05)
-        lines["Measured on"] = str(job.evaluated_by)
-    lines["Model"] = shown(path, 400)
-    lines["Next"] = f"kernelpool predict {shown(shlex.quote(path), 400)} NEW_ROWS --reject"
-    if "Rare classes" in lines and "class_prior" in settings_of(job.model):
-        lines["Rare classes"] += ". --set class_prior=balanced finds more of them"
-    screen.lines(lines)
-    screen.result(shown(describe(job.model).sentence, 2000))
+    start = time.perf_counter()
+    classes, codes = _classes_and_codes(rows.y)
+    if (codes < 0).any() and "unlabeled" in settings_of(estimator):
+        estimator.set_params(unlabeled=np.nan)
+    key = table_keys(rows.table, seed)  # equal rows are held out together, the same of any format
+    metrics = None
+    if cv is not None:
+        metrics = _cross_validated(estimator, rows, classes, codes, cv, key, screen)
+    out = hold_out(codes, holdout if cv is None else 0, key=key)
+    test = np.flatnonzero(out)
+    train = np.flatnonzero(~out)
+    interrupted = _fit_or_keep(estimator, *rows.at(train), screen)
+    with screen.working("Evaluating"):
+        probability = None
+        if len(test):
+            probability = _probability(estimator, rows.table.take(test), classes)
+            metrics = Metrics.of(codes[test], probability)
+        recorded = _recorded(estimator, rows, codes, train, test, probability)
+    about = {
+        "estimator": type(estimator).__name__,
+        "settings": settings_of(estimator),
+        "members": _members(estimator),
+        "n_rows": len(codes),
+        "n_features": len(rows.kinds),
+        "classes": classes,
+        "evaluated_by": f"{cv} folds" if cv is not None else "held-out rows" if metrics else None,
+        "held_out": None if metrics is None else _figures(metrics),
+        "seconds": round(time.perf_counter() - start, 3),
+        "interrupted": interrupted,
+        "warnings": screen.warned,
+        "command": shlex.join(["kernelpool", *sys.argv[1:]]),
+        "source": rows.source,
+        "target": rows.target,
+        "dates": [name for name, kind in rows.kinds.items() if kind == DATE],
+        "seed": seed,
+        "fingerprint": fingerprint(rows.table),
+    }
+    if interrupted:
+        path = _offered(interrupted, metrics, path, screen)
+    path = _saved(estimator, about | recorded, path, force, screen)
+    _show(estimator, about, metrics, path, screen)
     if report is not None:
-        fitted = np.setdiff1d(np.arange(len(job.rows.y)), [] if job.test is None else job.test)
-        tables = {"fitted": fitted, "new": job.test}
-        o.write_page(job.model, job.rows, report, force, screen, command=job.command, **tables)
-    screen.answer({"model": path, **job.record(), "report": report})
-    if job.interrupted:
+        tables = {"fitted": train, "new": test if len(test) else None}
+        o.write_page(estimator, rows, report, force, screen, command=about["command"], **tables)
+    screen.answer({"model": path, **about, "report": report})
+    if interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
 
 
@@ -270,197 +293,138 @@ def _some(texts: list[str]) -> str:
     return ", ".join(texts[:MOST_NAMED]) + (f", and {more} more" if more > 0 else "")
 
 
-# -- one fit ---------------------------------------------------------------------------------------
+# -- the fit ---------------------------------------------------------------------------------------
 
 
-@dataclass
-class FitJob:
-    """One fit to rows in memory."""
+def _figures(metrics: Metrics) -> dict[str, Any]:
+    """Of held-out rows, for the model file and for programs."""
+    return {k: v for k, v in metrics.to_dict(0.05).items() if k not in NOT_RECORDED}
 
-    rows: Rows
-    estimator: Any
-    screen: Screen
-    holdout: float
-    cv: int | None
-    seed: int
-    metrics: Metrics | None = None
-    """Of held-out rows."""
-    test: np.ndarray | None = None
-    """Positions of the rows that the model was not fitted to."""
-    interrupted: str | None = None
-    warnings: list[str] = field(default_factory=list)
-    recorded: dict[str, Any] = field(default_factory=dict)
-    """What the model file holds of the rows: densities, calibration, reference for drift."""
 
-    def run(self) -> None:
-        """Fit and evaluate."""
-        start, self.n_rows, y = time.perf_counter(), len(self.rows.y), self.rows.y
-        self.command = shlex.join(["kernelpool", *sys.argv[1:]])
-        known = np.array([label is not None for label in y], bool)
-        self.classes, self.codes = np.unique(y[known].tolist()), np.full(len(y), -1)
-        self.codes[known] = np.searchsorted(self.classes, y[known].tolist())
-        if not known.all() and "unlabeled" in settings_of(self.estimator):
-            self.estimator.set_params(unlabeled=np.nan)
-        # equal rows are held out together, the same of every format
-        key = table_keys(self.rows.table, self.seed)
-        if self.cv is not None:
-            self._cross_validate(self.cv, key)
-        out = hold_out(self.codes, self.holdout if self.cv is None else 0, key=key)
-        self._fit_last(*self.rows.at(np.flatnonzero(~out)))
-        with self.screen.working("Evaluating"):
-            if out.any():
-                self.test = np.flatnonzero(out)
-                self._record_scores(self.test, self._evaluate(self.model, self.test))
-            self._record_rows(np.flatnonzero(~out))
-        self.seconds = time.perf_counter() - start
+def _classes_and_codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct labels, and the position of each row's, -1 where it has none."""
+    known = np.array([label is not None for label in y], bool)
+    codes = np.full(len(y), -1)
+    classes, codes[known] = np.unique(y[known].tolist(), return_inverse=True)
+    return classes, codes
 
-    def _cross_validate(self, n_folds: int, key: np.ndarray) -> None:
-        most = np.bincount(self.codes[self.codes >= 0]).max()
-        if most < n_folds:
-            raise CommandError(
-                Exit.FIT, f"--cv {n_folds}: no class has so many rows; the largest has {most}."
-            )
-        fold = stratified_folds(self.codes, n_folds, key=key)
 
-        def fit(train: tuple[np.ndarray], held_out: tuple[np.ndarray]) -> tuple[None, np.ndarray]:
-            model = clone(self.estimator)
-            k = fold[held_out[0][0]]
-            try:
-                self._fit(model, f"Fold {k + 1} of {n_folds}:", *self.rows.at(train[0]))
-            except KeyboardInterrupt:
-                raise KeyboardInterrupt("the folds were not finished; nothing was saved") from None
-            return None, self._evaluate(model, held_out[0])
+def _cross_validated(
+    estimator: Any,
+    rows: Rows,
+    classes: np.ndarray,
+    codes: np.ndarray,
+    n_folds: int,
+    key: np.ndarray,
+    screen: Screen,
+) -> Metrics:
+    """The metrics of rows that are predicted by the model of the other folds."""
+    most = np.bincount(codes[codes >= 0]).max()
+    if most < n_folds:
+        raise CommandError(
+            Exit.FIT, f"--cv {n_folds}: no class has so many rows; the largest has {most}."
+        )
+    fold = stratified_folds(codes, n_folds, key=key)
 
-        cross_fit(fit, (np.arange(len(fold)),), fold)
-
-    # -- the fit -----------------------------------------------------------------------------------
-
-    def _fit_last(self, x: Any, y: Any) -> None:
-        """Fit; an interrupted fit counts if it left a model that predicts."""
-        self.model = self.estimator
+    def fit(train: tuple[np.ndarray], held_out: tuple[np.ndarray]) -> tuple[None, np.ndarray]:
+        model = clone(estimator)
+        title = f"Fold {fold[held_out[0][0]] + 1} of {n_folds}:"
         try:
-            self._fit(self.model, "Fitting", x, y)
-        except KeyboardInterrupt as error:
-            self.interrupted = str(error) or "interrupted"
-            try:
-                self.model.predict_proba(self.rows.table.slice(0, 1))
-            except (AttributeError, NotFittedError):
-                raise KeyboardInterrupt("nothing has been fitted yet") from None
+            fit_with_progress(model, title, *rows.at(train[0]), screen)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("the folds were not finished; nothing was saved") from None
+        return None, _probability(model, rows.table.take(held_out[0]), classes)
 
-    def _fit(self, model: Any, title: str, x: Any, y: Any) -> None:
-        """With a progress bar; what goes wrong is reported as the command line does."""
-        name = type(model).__name__
-        parameters = model.get_params(deep=False)
-        with (
-            self.screen.working(title, parameters.get("time_limit")),
-            warnings.catch_warnings(record=True) as caught,
-        ):
-            warnings.simplefilter("always")
-            if "callback" in parameters:
-                pool = isinstance(model, PooledClassifier)
-                watch = _watch_pool if pool else _watch_sweeps
-                model.set_params(callback=watch(self.screen))
-            try:
-                model.fit(x, y)
-            except ValueError as error:
-                raise CommandError(Exit.FIT, f"{name}: {shown(error, 600)}") from None
-            except MemoryError:
-                what = plural(self.n_rows, "row")
-                raise CommandError(Exit.FIT, f"{name}: not enough memory for {what}.") from None
-            finally:
-                if "callback" in parameters:  # a function cannot be saved
-                    model.set_params(callback=None)
-        for text in dict.fromkeys(shown(warning.message, 400) for warning in caught):
-            if text not in self.warnings:
-                self.warnings.append(text)
-                self.screen.warn(text)
+    _, probability = cross_fit(fit, (np.arange(len(fold)),), fold)
+    return Metrics.of(codes[fold >= 0], probability[fold >= 0])
 
-    # -- held-out rows -----------------------------------------------------------------------------
 
-    def _evaluate(self, model: Any, at: np.ndarray) -> np.ndarray:
-        """Add held-out rows to the metrics; their probabilities."""
-        probability = np.zeros((len(at), len(self.classes)))
-        known = np.searchsorted(self.classes, model.classes_)  # a fold may lack a class
-        probability[:, known] = model.predict_proba(self.rows.table.take(at))
-        metrics = Metrics.of(self.codes[at], probability)
-        self.metrics = metrics if self.metrics is None else self.metrics + metrics
-        return probability
+def _fit_or_keep(model: Any, x: Any, y: Any, screen: Screen) -> str | None:
+    """Fit; None, or how the fit was interrupted, if it left a model that predicts."""
+    try:
+        fit_with_progress(model, "Fitting", x, y, screen)
+    except KeyboardInterrupt as error:
+        try:
+            model.predict_proba(x.slice(0, 1))
+        except (AttributeError, NotFittedError):
+            raise KeyboardInterrupt("nothing has been fitted yet") from None
+        return str(error) or "interrupted"
+    return None
 
-    def _record_scores(self, at: np.ndarray, probability: np.ndarray) -> None:
-        """Lowest densities for novelty; scores of some rows for their own classes, for sets."""
-        least = -np.finfo(np.float64).max
 
-        def finite(score: Any) -> np.ndarray:
-            return np.nan_to_num(np.asarray(score), nan=least, neginf=least)
+def fit_with_progress(model: Any, title: str, x: Any, y: Any, screen: Screen) -> None:
+    """Fit; what goes wrong is reported as the command line does."""
+    name = type(model).__name__
+    parameters = model.get_params(deep=False)
+    with screen.warnings(), screen.working(title, parameters.get("time_limit")):
+        if "callback" in parameters:
+            watch = _watch_pool if isinstance(model, PooledClassifier) else _watch_sweeps
+            model.set_params(callback=watch(screen))
+        try:
+            model.fit(x, y)
+        except ValueError as error:
+            raise CommandError(Exit.FIT, f"{name}: {shown(error, 600)}") from None
+        except MemoryError:
+            what = plural(len(y), "row")
+            raise CommandError(Exit.FIT, f"{name}: not enough memory for {what}.") from None
+        finally:
+            if "callback" in parameters:  # a function cannot be saved
+                model.set_params(callback=None)
 
-        if hasattr(self.model, "score_samples"):
-            score = finite(self.model.score_samples(self.rows.table.take(at)))
-            lowest = {"n_rows": len(score), "lowest": np.sort(score)[:N_LOWEST]}
-            self.recorded["held_out_densities"] = lowest
-        if len(self.model.classes_) < len(self.classes):
-            return
-        sample = np.unique(np.linspace(0, len(at) - 1, MOST_CALIBRATION).astype(int))
-        own = np.arange(len(sample)), self.codes[at[sample]]
+
+def _probability(model: Any, x: Any, classes: np.ndarray) -> np.ndarray:
+    """Of all classes, of which a fold may lack some."""
+    probability = np.zeros((len(x), len(classes)))
+    probability[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(x)
+    return probability
+
+
+def _recorded(
+    model: Any,
+    rows: Rows,
+    codes: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+    probability: np.ndarray | None,
+) -> dict[str, Any]:
+    """What the model file holds of the rows: class frequencies, the reference for drift, and of
+    held-out rows densities and scores for their own classes.
+    """
+    counts = np.bincount(codes[codes >= 0])
+    recorded: dict[str, Any] = {"class_shares": counts / counts.sum()}
+    held = rows.table.take(test) if len(test) else None
+    if len(rows.kinds) <= MOST_REFERENCE_FEATURES:
+        reference = DriftReference.of(rows.table.take(train), model, held)
+        recorded["reference"] = reference.to_dict()
+    if probability is None:
+        return recorded
+    if hasattr(model, "score_samples"):
+        score = _finite(model.score_samples(held))
+        recorded["held_out_densities"] = {
+            "n_rows": len(score),
+            "lowest": np.sort(score)[:N_LOWEST],
+        }
+    if len(model.classes_) == probability.shape[1]:
+        sample = np.unique(np.linspace(0, len(test) - 1, MOST_CALIBRATION).astype(int))
+        own = np.arange(len(sample)), codes[test[sample]]
         scores = [probability[sample][own]]
-        if hasattr(self.model, "log_density"):
-            scores.append(finite(self.model.log_density(self.rows.table.take(at[sample])))[own])
-        self.recorded["calibration"] = {"codes": own[1], "scores": scores}
+        if hasattr(model, "log_density"):
+            scores.append(_finite(model.log_density(rows.table.take(test[sample])))[own])
+        recorded["calibration"] = {"codes": own[1], "scores": scores}
+    return recorded
 
-    def _record_rows(self, train: np.ndarray) -> None:
-        """What the rows are like, for `kernelpool check`: counts, and no rows."""
-        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
-        self.recorded["class_shares"] = counts / counts.sum()
-        if len(self.rows.kinds) <= MOST_REFERENCE_FEATURES:
-            held = None if self.test is None else self.rows.table.take(self.test)
-            reference = DriftReference.of(self.rows.table.take(train), self.model, held)
-            self.recorded["reference"] = reference.to_dict()
 
-    # -- results -----------------------------------------------------------------------------------
+def _finite(score: Any) -> np.ndarray:
+    least = -np.finfo(np.float64).max
+    return np.nan_to_num(np.asarray(score), nan=least, neginf=least)
 
-    @property
-    def evaluated_by(self) -> str | None:
-        """How the error was measured."""
-        if self.metrics is None:
-            return None
-        return "held-out rows" if self.cv is None else f"{self.cv} folds"
 
-    def record(self) -> dict[str, Any]:
-        """For programs."""
-        members = None
-        held_out = None
-        if self.metrics is not None:
-            held_out = {
-                k: v for k, v in self.metrics.to_dict(0.05).items() if k not in NOT_RECORDED
-            }
-        if isinstance(self.model, PooledClassifier):
-            pairs = zip(self.model.members_, self.model.weights_.tolist(), strict=True)
-            members = [{"name": name, "weight": weight} for name, weight in pairs]
-        return {
-            "estimator": type(self.model).__name__,
-            "settings": settings_of(self.model),
-            "members": members,
-            "n_rows": self.n_rows,
-            "n_features": len(self.rows.kinds),
-            "classes": self.classes,
-            "evaluated_by": self.evaluated_by,
-            "held_out": held_out,
-            "seconds": round(self.seconds, 3),
-            "interrupted": self.interrupted,
-            "warnings": self.warnings,
-        }
-
-    def summary(self) -> dict[str, Any]:
-        """For the model file."""
-        return {
-            **self.record(),
-            "command": self.command,
-            "source": self.rows.source,
-            "target": self.rows.target,
-            "dates": [name for name, kind in self.rows.kinds.items() if kind == DATE],
-            "seed": self.seed,
-            "fingerprint": fingerprint(self.rows.table),
-            **self.recorded,
-        }
+def _members(model: Any) -> list[dict[str, Any]] | None:
+    """Of a pool, with their weights."""
+    if not isinstance(model, PooledClassifier):
+        return None
+    pairs = zip(model.members_, model.weights_.tolist(), strict=True)
+    return [{"name": name, "weight": weight} for name, weight in pairs]
 
 
 def _watch_pool(screen: Screen) -> Callable[[Any], None]:
@@ -483,10 +447,13 @@ def _watch_sweeps(screen: Screen) -> Callable[[Any], bool]:
     return watch
 
 
-def _offered(job: FitJob, path: str, screen: Screen) -> str:
+# -- the result ------------------------------------------------------------------------------------
+
+
+def _offered(interrupted: str, metrics: Metrics | None, path: str, screen: Screen) -> str:
     """Ctrl-C: asks on a terminal; elsewhere the model goes next to the name of a finished one."""
-    so_far = f" Its error is {job.metrics.rate(0.05)} so far." if job.metrics is not None else ""
-    screen.say(f"\n{job.interrupted}.{so_far}")
+    so_far = "" if metrics is None else f" Its error is {metrics.rate(0.05)} so far."
+    screen.say(f"\n{interrupted}.{so_far}")
     if not (sys.stdin.isatty() and sys.stderr.isatty()) or screen.as_json:
         return str(Path(path).with_stem(f"{Path(path).stem}.interrupted"))
     if not typer.confirm(f"Keep it as {shown(path, 200)}?", default=True, err=True):
@@ -494,7 +461,7 @@ def _offered(job: FitJob, path: str, screen: Screen) -> str:
     return path
 
 
-def _saved(job: FitJob, path: str, force: bool, screen: Screen) -> str:
+def _saved(model: Any, about: dict[str, Any], path: str, force: bool, screen: Screen) -> str:
     """Where the model was written: under another name where a file has appeared in the meantime."""
     name = path
     n = 1
@@ -502,11 +469,26 @@ def _saved(job: FitJob, path: str, force: bool, screen: Screen) -> str:
         n += 1
         name = str(Path(path).with_stem(f"{Path(path).stem}-{n}"))
     if n > 1:
-        job.warnings.append(f"{shown(path, 200)} exists and is kept; pass --force to replace it.")
-        screen.warn(job.warnings[-1])
+        screen.warn(f"{shown(path, 200)} exists and is kept; pass --force to replace it.")
     with placed(name, force) as temporary:
-        save(job.model, temporary, summary=plain(job.summary()))
+        save(model, temporary, summary=plain(about))
     return name
+
+
+def _show(
+    model: Any, about: dict[str, Any], metrics: Metrics | None, path: str, screen: Screen
+) -> None:
+    """The result, for people."""
+    lines = {"Error": "not measured: no rows were held out"}
+    if metrics is not None:
+        lines = o.figures(metrics, about["classes"].tolist(), 0.05)
+        lines["Measured on"] = about["evaluated_by"]
+    lines["Model"] = shown(path, 400)
+    lines["Next"] = f"kernelpool predict {shown(shlex.quote(path), 400)} NEW_ROWS --reject"
+    if "Rare classes" in lines and "class_prior" in about["settings"]:
+        lines["Rare classes"] += ". --set class_prior=balanced finds more of them"
+    screen.lines(lines)
+    screen.result(shown(describe(model).sentence, 2000))
 
 
 # -- the estimator ---------------------------------------------------------------------------------
