@@ -15,7 +15,6 @@ from sklearn.metrics import (
 import kernelpool
 from kernelpool import inspection
 from kernelpool.app.files import read_header
-from kernelpool.app.readers import files
 
 from .tables import NAMES, QUICK, colors, labels, table, write_csv
 
@@ -66,7 +65,7 @@ def test_rare_classes_are_ranked(run, model, monkeypatch):
     new = write_csv("few.csv", NAMES, rows)
     x = table(rows)
     y = labels(rows)
-    monkeypatch.setattr(files, "BLOCK", 200)
+    monkeypatch.setattr(kernelpool.tables.read, "BLOCK", 200)
     (rare,) = run("evaluate", model, new, "--json").json["rare"]
     fitted = kernelpool.load(model)
     precision = average_precision_score(y == "red", np.asarray(fitted.predict_proba(x))[:, 2])

@@ -99,13 +99,6 @@ def test_what_the_estimator_refuses_or_warns_of(run, data):
     assert "max_iter" in ran.json["warnings"][0]
 
 
-def test_of_a_large_file_rows_are_drawn_and_the_command_says_so(run, data, monkeypatch):
-    monkeypatch.setattr(command, "READ_WHOLE", Path(data).stat().st_size / 2)
-    ran = run(*FIT, *QUICK)
-    assert "50.0 % of its rows are fitted, drawn at random" in ran.err
-    assert 120 < read_header("d.safetensors")["summary"]["n_rows"] < 180
-
-
 def test_columns_of_numbers_as_categories_and_rows_without_a_class(run):
     rows = [[a, b, i % 4, "" if i < 9 else c] for i, (a, b, c) in enumerate(colors(90))]
     write_csv("d.csv", ["a", "b", "zip", "color"], rows)

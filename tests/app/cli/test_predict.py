@@ -15,7 +15,6 @@ from numpy.testing import assert_allclose
 
 import kernelpool
 from kernelpool import inspection
-from kernelpool.app.readers import files
 
 from .tables import NAMES, QUICK, colors, features, labels, table, write_csv
 
@@ -53,7 +52,7 @@ def test_every_format_holds_the_same_however_rows_are_cut(run, fitted, expected,
     check(feather.read_table("out.feather"), expected)
     check(pjson.read_json("out.jsonl"), expected)
     check(pcsv.read_csv(io.BytesIO(run("predict", model, data).out.encode())), expected)
-    monkeypatch.setattr(files, "BLOCK", 200)
+    monkeypatch.setattr(kernelpool.tables.read, "BLOCK", 200)
     run("predict", model, data, "-o", "cut.parquet")
     check(pq.read_table("cut.parquet"), expected)
     assert pq.ParquetFile("cut.parquet").num_row_groups > 1

@@ -18,8 +18,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelpool.app.readers import files
-from kernelpool.app.readers.files import Source, TextStyle, stem_of
 from kernelpool.app.readers.table import (
     CATEGORY,
     DATE,
@@ -30,6 +28,8 @@ from kernelpool.app.readers.table import (
     table_of,
 )
 from kernelpool.errors import TableError
+from kernelpool.tables import read as files
+from kernelpool.tables.read import ReadOptions, scan, stem_of
 
 NAMES = ["a", "b", "color"]
 ROWS = [[f"{i / 4}", f"{(7 * i) % 90 - 3.5}", ("red", "green", "blue")[i % 3]] for i in range(90)]
@@ -46,7 +46,7 @@ def table(**extra):
 
 
 def read(path, target="color", style=None, **options):
-    return read_rows(Source(str(path), style or TextStyle()), target, **options)
+    return read_rows(scan(str(path), style or ReadOptions()), target, **options)
 
 
 def same(rows):
@@ -92,7 +92,7 @@ FORMS = {
 def test_text_in_all_its_forms_holds_the_same_rows(d, name):
     content, style = FORMS[name]
     d.write_bytes(content)
-    rows = read(d, style=TextStyle(**style), unlabeled="drop")
+    rows = read(d, style=ReadOptions(**style), unlabeled="drop")
     rows.y[rows.y == "réd"] = "red"
     assert same(rows)
     assert rows.kinds == {"a": NUMBER, "b": NUMBER}
@@ -119,7 +119,7 @@ def test_typed_files_folders_and_pipes_hold_the_same_rows(d):
         if os.fork() == 0:
             Path("pipe").write_bytes(Path(name).read_bytes())
             os._exit(0)
-        source = Source("pipe")
+        source = scan("pipe")
         assert same(read_rows(source, "color"))
         assert same(read_rows(source, "color"))  # a copy is kept
         os.wait()
@@ -185,7 +185,7 @@ def test_what_the_csv_module_writes_is_read_back(tmp_path_factory, written):
     clean = [[c.replace("\r", "") for c in row] for row in written]
     with open(path, "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["p", "q", "y"], *clean])
-    found = [row for batch in Source(str(path)).batches() for row in batch.rows.to_pylist()]
+    found = [row for batch in scan(str(path)).batches() for row in batch.table.to_pylist()]
     assert [list(row.values()) for row in found] == clean
 
 
@@ -194,13 +194,10 @@ def test_small_blocks_change_nothing_but_the_batches(d, monkeypatch):
     with open(d, "w", newline="") as file:
         csv.writer(file).writerows([NAMES, *quoted])
     monkeypatch.setattr(files, "BLOCK", 300)
-    batches = list(Source(str(d)).batches())
+    batches = list(scan(str(d)).batches())
     assert len(batches) > 3
-    assert [batch.numbers[0] for batch in batches[:2]] == [1, batches[0].rows.num_rows + 1]
+    assert [batch.row for batch in batches[:2]] == [1, len(batches[0].table) + 1]
     assert read(d).y.tolist() == [row[2] for row in quoted]
-    drawn = read_rows(Source(str(d), most_bytes=d.stat().st_size / 2), "color")
-    assert 30 < len(drawn.ids) < 60
-    assert drawn.y.tolist() == [quoted[i - 1][2] for i in drawn.ids]
     d.write_text("a,b,color\n1,2,red\n" + "9" * 1000 + ",2,red\n")
     with pytest.raises(TableError, match=r"after row .: a row is longer than 300 bytes"):
         read(d)
@@ -283,7 +280,7 @@ def test_damaged_missing_and_unequal_files(d):
 
 def test_headers(d):
     d.write_text(text().split("\n", 1)[1])
-    rows = read(d, "c3", TextStyle(header=False))
+    rows = read(d, "c3", ReadOptions(header=False))
     assert list(rows.kinds) == ["c1", "c2"]
     assert len(rows.y) == 90
     d.write_text("0,1,2\n" + text().split("\n", 1)[1])  # as pandas writes arrays
@@ -361,21 +358,21 @@ def test_missing_cells(d):
 
 def test_cells_of_new_rows(d):
     d.write_text("b,a\n1,x\nx,2\ninf, \n")
-    source = Source(str(d))
+    source = scan(str(d))
     (batch,) = source.batches()
     kinds = {"a": CATEGORY, "b": NUMBER}
-    found, unreadable = table_of(batch, kinds, source.style)
+    found, unreadable = table_of(batch, kinds, source.options)
     assert found.column("a").to_pylist() == ["x", "2", None]
     np.testing.assert_array_equal(found.column("b").to_numpy(), [1, np.nan, np.nan])
     assert unreadable == {"b": 2}
     pq.write_table(pa.table({"b": [1, np.inf, -np.inf]}), "d.parquet")
-    (batch,) = Source("d.parquet").batches()
-    found, unreadable = table_of(batch, {"b": NUMBER}, TextStyle())
+    (batch,) = scan("d.parquet").batches()
+    found, unreadable = table_of(batch, {"b": NUMBER}, ReadOptions())
     assert found.column("b").null_count == unreadable["b"] == 2
     d.write_text("a,b\nx,1\n")
-    (batch,) = Source(str(d)).batches()
+    (batch,) = scan(str(d)).batches()
     with pytest.raises(TableError, match="row 1, column 'a': 'x' is not a number, nor is any"):
-        table_of(batch, dict.fromkeys("ab", NUMBER), TextStyle())
+        table_of(batch, dict.fromkeys("ab", NUMBER), ReadOptions())
     assert fingerprint(table()) == fingerprint(pa.concat_tables([table(), table()]).slice(0, 80))
     assert fingerprint(table()) != fingerprint(table().slice(1))
 
@@ -408,14 +405,14 @@ def test_targets_keep_their_type_and_are_known_again(d, labels, classes):
         pq.write_table(pa.table({"x": [0.1, 0.2], "y": labels}), path)
     rows = read(path, "y", kinds={"x": NUMBER})
     assert list(map(repr, np.unique(rows.y).tolist())) == list(map(repr, classes))
-    (batch,) = Source(str(path)).batches()
+    (batch,) = scan(str(path)).batches()
     classes = np.array(classes)
     assert classes[codes_of(batch, "y", classes)].tolist() == rows.y.tolist()
     text = read(path, "y", kinds={"x": NUMBER, "y": CATEGORY})
     assert np.unique(text.y).tolist() == sorted(map(str, classes))
     if classes.dtype == bool:
-        words = pa.record_batch({"y": ["true", "False", "false", "True"]})
-        assert codes_of(batch._replace(rows=words), "y", classes).tolist() == [1, 0, 0, 1]
+        words = pa.table({"y": ["true", "False", "false", "True"]})
+        assert codes_of(batch._replace(table=words), "y", classes).tolist() == [1, 0, 0, 1]
 
 
 def test_rows_without_a_class_and_names_of_rows(d):
@@ -427,7 +424,7 @@ def test_rows_without_a_class_and_names_of_rows(d):
     assert dropped.ids[2:4].tolist() == ["4 (k3, 3)", "5 (k4, 4)"]
     assert read(d, "y", unlabeled="drop", drop=["id"]).ids.tolist() == [1, 2, 4, 5, 7, 8]
     assert list(dropped.kinds) == ["x"]
-    (batch,) = Source(str(d)).batches()
+    (batch,) = scan(str(d)).batches()
     assert codes_of(batch, "y", np.array(["u", "v"])).tolist() == [0, 1, -1] * 3
     with pytest.raises(TableError, match="row 2, column 'y': unknown class 'v'; the model has 'u'"):
         codes_of(batch, "y", np.array(["u"]))

@@ -253,7 +253,7 @@ def table_output(
     path: str, kind: str, schema: Any, force: bool, raw: bool = False
 ) -> Iterator[Any]:
     """Writes tables to a file that appears when all are written, or to stdout."""
-    from ..readers.files import table_writer
+    from .output import table_writer
 
     if path == "-":
         if sys.stdout.name == os.devnull:  # what `app.run` opens in its place
@@ -391,8 +391,8 @@ Quiet = Annotated[
 
 
 def text_style(pairs: Sequence[str] | None) -> Any:
-    """`--text NAME=VALUE` of text files, checked, as a `TextStyle`."""
-    from ..readers.files import TextStyle  # which needs scikit-learn
+    """`--text NAME=VALUE` of text files, checked, as a `ReadOptions`."""
+    from ...tables.read import ReadOptions  # which needs scikit-learn
 
     style: dict[str, Any] = {"missing": ()}
     for pair in pairs or ():
@@ -415,7 +415,7 @@ def text_style(pairs: Sequence[str] | None) -> Any:
             style["missing"] = (*style["missing"], value)
         else:
             style[name] = value == "yes" if name == "header" else value
-    return TextStyle(**style)
+    return ReadOptions(**style)
 
 
 def _is_codec(name: str) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 import typer
 
 from ...inspection import DriftReference, Metrics, ModelComparison, bounds, prior_from_probability
+from ...tables.read import Scan, scan
 from ...text import listed, percent, plural, shown
-from ..readers.files import Source
 from . import console as o
 from .console import CommandError, Exit, Screen
 from .model import LoadedModel, load_model
@@ -58,7 +58,7 @@ def evaluate(
         raise CommandError(Exit.MODEL, f"The models have different classes: {named}.")
     for one in loaded:
         one.reject(reject, ambiguity, novelty, screen)
-    source = Source(paths[-1], o.text_style(text))
+    source = scan(paths[-1], o.text_style(text))
     evaluations = [_evaluated(one, source, target, screen, len(loaded) > 1) for one in loaded]
     records = []
     for one, (metrics, _) in zip(loaded, evaluations, strict=True):
@@ -79,7 +79,7 @@ def evaluate(
 
 
 def _evaluated(
-    loaded: LoadedModel, source: Source, target: str | None, screen: Screen, keep: bool
+    loaded: LoadedModel, source: Scan, target: str | None, screen: Screen, keep: bool
 ) -> tuple[Metrics, list[tuple[np.ndarray, np.ndarray]]]:
     """The metrics of one model; with `keep` also codes and probabilities of labeled rows."""
     metrics = Metrics.none(len(loaded.classes))
@@ -173,7 +173,7 @@ def check(
     """
     screen = Screen(as_json, quiet)
     loaded = load_model(model, screen)
-    source = Source(data, o.text_style(text))
+    source = scan(data, o.text_style(text))
     reference = loaded.recorded("reference", DriftReference.from_dict)
     if reference is None:
         what = "has no counts of the rows of its fit that can be read: fit it by `kernelpool fit`."
@@ -223,7 +223,7 @@ def report(
     screen = Screen(as_json, quiet)
     o.check_report(output, force)
     loaded = load_model(model, screen)
-    source = Source(data, o.text_style(text))
+    source = scan(data, o.text_style(text))
     rows = loaded.read(source, target, screen, tuple(keep or ()))
     o.write_page(loaded.model, rows, output, force, screen, new=np.arange(len(rows.y)))
     screen.answer({"report": output, "n_rows": len(rows.y)})

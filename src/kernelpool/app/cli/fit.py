@@ -1,7 +1,6 @@
 """`kernelpool fit`: from a table to a model file, with an error measured on held-out rows.
 
-Rows are fitted in memory. Of larger files rows are drawn at random, with a message: from
-Python, `SharedKernelClassifier().fit(path, target)` takes all of them.
+Rows are fitted in memory.
 """
 
 import json
@@ -31,8 +30,8 @@ from ... import (
 )
 from ...data.folds import cross_fit, hold_out, stratified_folds, table_keys
 from ...inspection import DriftReference, Metrics, describe
-from ...text import did_you_mean, listed, percent, plain, plural, quoted, shown
-from ..readers.files import SUFFIXES, Source, stem_of
+from ...tables.read import SUFFIXES, scan, stem_of
+from ...text import did_you_mean, listed, plain, plural, quoted, shown
 from ..readers.table import (
     CATEGORY,
     COLUMN_KINDS,
@@ -45,9 +44,6 @@ from ..readers.table import (
 )
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free, placed
-
-READ_WHOLE = 1e9
-"""Bytes of files that are read whole."""
 
 POOL = "pool"
 """The model that is fitted unless another is named."""
@@ -152,8 +148,7 @@ def fit(
     if unlabeled == o.Unlabeled.USE and "unlabeled" not in settings_of(estimator):
         raise CommandError(Exit.USAGE, "--unlabeled use needs --model shared-kernel or auto.")
     path = _model_path(data, output, report)
-    source = Source(data, style, READ_WHOLE)
-    next(source.batches(), None)  # the names of the columns
+    source = scan(data, style)
     feature_names(source, target, [*(drop or ()), *(keep or ())])
     check_columns(list(kinds), source, "whose kind is given")
     check_free(path, force)
@@ -167,12 +162,6 @@ def fit(
             keep=keep or (),
             kinds=kinds,
             unlabeled=str(unlabeled),
-        )
-    if source.share < 1:
-        screen.warn(
-            f"{source.label} is larger than {READ_WHOLE / 1e9:g} GB: {percent(source.share)} of its "
-            f"rows are fitted, drawn at random. From Python, SharedKernelClassifier().fit(path, "
-            f"target) takes all rows."
         )
     _describe(rows, screen)
     start = time.perf_counter()

@@ -16,9 +16,9 @@ from ... import RejectClassifier, load, to_onnx
 from ...decide.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY, novelty_threshold
 from ...errors import KernelpoolError, TableError
 from ...inspection import DriftReference, ambiguity_of, describe
+from ...tables.read import Batch, Scan, stem_of
 from ...text import listed, percent, plural, quoted, shown
 from ..files import read_header
-from ..readers.files import Batch, Source, stem_of
 from ..readers.table import (
     CATEGORY,
     DATE,
@@ -87,7 +87,7 @@ class LoadedModel:
     # -- rows --------------------------------------------------------------------------------------
 
     def tables(
-        self, source: Source, screen: Screen, title: str, skip: tuple[str | None, ...] = ()
+        self, source: Scan, screen: Screen, title: str, skip: tuple[str | None, ...] = ()
     ) -> Iterator[tuple[Batch, Any]]:
         """Batches, and the features of their rows, which are matched by name."""
         kinds = None
@@ -98,7 +98,7 @@ class LoadedModel:
         with screen.working(f"{title} {source.label}"):
             for batch in source.batches():
                 kinds = kinds or self._kinds_in(source, {*skip, self.target}, screen)
-                table, unreadable = table_of(batch, kinds, source.style)
+                table, unreadable = table_of(batch, kinds, source.options)
                 counts[0].update(unreadable)
                 if columns is not None and self.kinds is not None:
                     counts[1].update({k: n for k, n in columns.unknown(table).items() if n})
@@ -118,7 +118,7 @@ class LoadedModel:
                 names = ", ".join(f"{quoted(name)} {n:,}" for name, n in n_cells.most_common(8))
                 screen.warn(f"{plural(n_cells.total(), 'cell')} {what}: {names}.")
 
-    def _kinds_in(self, source: Source, skip: set[str | None], screen: Screen) -> dict[str, str]:
+    def _kinds_in(self, source: Scan, skip: set[str | None], screen: Screen) -> dict[str, str]:
         """The features among the columns of a source; others are passed over."""
         names = [name for name in source.names if name not in skip]
         if self.kinds is None:
@@ -145,7 +145,7 @@ class LoadedModel:
 
     def labeled(
         self,
-        source: Source,
+        source: Scan,
         target: str | None,
         screen: Screen,
         title: str,
@@ -156,7 +156,7 @@ class LoadedModel:
         for batch, table in self.tables(source, screen, title, (*keep, column)):
             check_columns(keep, source, "to show")
             check_columns([target] if target else [], source, "for the target")
-            if batch.numbers[0] == 1 and self.summary.get("fingerprint") == fingerprint(table):
+            if batch.row == 1 and self.summary.get("fingerprint") == fingerprint(table):
                 screen.warn("the model was fitted to these first rows: errors on them are too low.")
             codes = np.full(len(table), -1)
             if column in source.names:
@@ -164,7 +164,7 @@ class LoadedModel:
             yield batch, table, codes
 
     def read(
-        self, source: Source, target: str | None, screen: Screen, keep: tuple[str, ...] = ()
+        self, source: Scan, target: str | None, screen: Screen, keep: tuple[str, ...] = ()
     ) -> Rows:
         """All rows of a source, with labels where it has them."""
         import pyarrow as pa

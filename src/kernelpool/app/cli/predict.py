@@ -12,12 +12,13 @@ import typer
 from ... import ConformalClassifier
 from ...errors import KernelpoolError
 from ...inspection import DECISIONS, explain, with_class_prior
+from ...tables.read import scan
 from ...text import listed, plural, shown, signed
-from ..readers.files import FORMATS, Source
 from ..readers.table import alike, check_columns
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free, table_output
 from .model import LoadedModel, load_model
+from .output import FORMATS
 
 WITH_SETS = "Add a set of classes that lacks the true one this rarely."
 CLASS_PRIOR = "Class frequencies: balanced, or sick=0.1,well=0.9."
@@ -86,7 +87,7 @@ def predict(
             f"--format.",
         )
     loaded = load_model(model, screen)
-    source = Source(data, o.text_style(text))
+    source = scan(data, o.text_style(text))
     skip = tuple(keep or ())
     if class_prior is not None:
         if sets is not None:
@@ -113,7 +114,7 @@ def predict(
                 labels.update(str(v) for v in table.column("label").to_pylist() if v is not None)
                 if "decision" in table.column_names:
                     decisions.update(table.column("decision").to_pylist())
-                table = _with_copies(table, batch.rows[rows], skip)
+                table = _with_copies(table, batch.table[rows], skip)
                 if write is None:
                     out = table_output(output, str(kind), table.schema, force, raw)
                     write = stack.enter_context(out)

@@ -2,7 +2,6 @@
 
 ::
 
-    files.py      files, folders and stdin -> batches of columns; tables -> CSV, Parquet, Arrow, JSON
     table.py      cells -> numbers and categories; the target -> classes; tables in memory
 
 pyarrow is imported in functions only. What cannot be read is a `TableError`: file, row and column

@@ -16,8 +16,8 @@ import numpy as np
 
 from ...errors import TableError
 from ...tables.columns import FEW, reason_to_leave_out
+from ...tables.read import Batch, ReadOptions, Scan, is_number
 from ...text import did_you_mean, is_missing, listed, plural, quoted, shown
-from .files import Batch, Source, TextStyle, is_number
 
 NUMBER = "number"
 CATEGORY = "category"
@@ -90,7 +90,7 @@ class Rows:
         return self.table.take(index), self.y[index]
 
 
-def check_columns(wanted: Sequence[str], source: Source, purpose: str) -> None:
+def check_columns(wanted: Sequence[str], source: Scan, purpose: str) -> None:
     """The columns must be there."""
     absent = sorted(set(wanted) - set(source.names))
     if absent:
@@ -141,7 +141,7 @@ def days(column: Any) -> tuple[np.ndarray, np.ndarray]:
     return x, present.to_numpy(zero_copy_only=False) & np.isnan(x)
 
 
-def numbers(column: Any, style: TextStyle, kind: str) -> tuple[np.ndarray, np.ndarray]:
+def numbers(column: Any, style: ReadOptions, kind: str) -> tuple[np.ndarray, np.ndarray]:
     """Cells as float64, NaN where one is missing; and where a cell is no finite number, (n,)
     both.
     """
@@ -185,7 +185,7 @@ def odd_cell(cell: Any) -> tuple[str, str]:
 
 
 def table_of(
-    batch: Batch, kinds: Mapping[str, str], style: TextStyle
+    batch: Batch, kinds: Mapping[str, str], style: ReadOptions
 ) -> tuple[Any, dict[str, int]]:
     """The columns that a fitted model takes, and of each the number of cells that are no numbers.
 
@@ -196,7 +196,7 @@ def table_of(
     columns = []
     unreadable = {}
     for name, kind in kinds.items():
-        column = batch.rows.column(name)
+        column = batch.table.column(name).combine_chunks()
         if kind == CATEGORY:
             columns.append(as_text(column))
             continue
@@ -231,7 +231,7 @@ def labels_of(batch: Batch, name: str) -> np.ndarray:
     """Labels of a batch as the file has them, None where one is missing, (n,) objects."""
     import pyarrow as pa
 
-    column = batch.rows.column(name)
+    column = batch.table.column(name).combine_chunks()
     if pa.types.is_nested(column.type) or "binary" in str(column.type):
         raise TableError(f"{batch.file}, column {quoted(name)}: {column.type} cannot be a class.")
     if pa.types.is_decimal(column.type):
@@ -303,7 +303,7 @@ def codes_of(batch: Batch, name: str, classes: np.ndarray) -> np.ndarray:
 
 
 def read_rows(
-    source: Source,
+    source: Scan,
     target: str | None,
     *,
     drop: Sequence[str] = (),
@@ -315,7 +315,7 @@ def read_rows(
 
     Parameters
     ----------
-    source : Source
+    source : Scan
     target : str or None
         Column that holds the classes; None is an error that lists the columns.
     drop, keep : sequence of str
@@ -336,7 +336,7 @@ def read_rows(
     known = np.array([label is not None for label in labels], bool)
     read = label_reader(list(set(labels[known].tolist())), batches[0].typed)
     read = str if fixed_kinds.pop(target, NUMBER) == CATEGORY else read
-    table, column_kinds, left_out = features_of(batches, names, source.style, fixed_kinds)
+    table, column_kinds, left_out = features_of(batches, names, source.options, fixed_kinds)
     y = classes_of(target, labels, known, read)
     if not known.all() and unlabeled == "refuse":
         n_rows = int((~known).sum())
@@ -357,15 +357,20 @@ def read_rows(
 
 def row_ids(batches: Sequence[Batch], keep: Sequence[str]) -> np.ndarray:
     """Numbers of rows within their files, with the cells of columns that identify rows."""
-    numbers = np.concatenate([batch.numbers for batch in batches])
+    numbers = np.concatenate(
+        [np.arange(batch.row, batch.row + len(batch.table)) for batch in batches]
+    )
     if not keep:
         return numbers
-    columns = [[str(v) for batch in batches for v in batch.rows.column(name)] for name in keep]
+    columns = [
+        [str(v) for batch in batches for v in batch.table.column(name).combine_chunks()]
+        for name in keep
+    ]
     cells = zip(numbers, *columns, strict=True)
     return np.array([f"{number} ({', '.join(row)})" for number, *row in cells], object)
 
 
-def feature_names(source: Source, target: str | None, drop: Sequence[str]) -> list[str]:
+def feature_names(source: Scan, target: str | None, drop: Sequence[str]) -> list[str]:
     """The columns of a source less the target and those to drop, checked."""
     if target is None:
         raise TableError(
@@ -389,7 +394,10 @@ def feature_names(source: Source, target: str | None, drop: Sequence[str]) -> li
 
 
 def features_of(
-    batches: Sequence[Batch], names: Sequence[str], style: TextStyle, fixed_kinds: Mapping[str, str]
+    batches: Sequence[Batch],
+    names: Sequence[str],
+    style: ReadOptions,
+    fixed_kinds: Mapping[str, str],
 ) -> tuple[Any, dict[str, str], dict[str, str]]:
     """The features as a table, the kind of each, and why columns are left out.
 
@@ -406,7 +414,7 @@ def features_of(
         if kind is None:
             left_out[name] = "it holds dates or times"
             continue
-        chunks = [batch.rows.column(name) for batch in batches]
+        chunks = [batch.table.column(name).combine_chunks() for batch in batches]
         if kind != CATEGORY:
             cells, bad = zip(*(numbers(chunk, style, kind) for chunk in chunks), strict=True)
             first = next((i for i, where in enumerate(bad) if where.any()), None)
@@ -441,7 +449,7 @@ def _typed_kind(batches: Sequence[Batch], name: str) -> str | None:
     import pyarrow as pa
 
     for batch in batches:
-        kind = batch.rows.column(name).type
+        kind = batch.table.column(name).combine_chunks().type
         if pa.types.is_temporal(kind):
             return None
         if kind_of(kind) is None:

@@ -1,0 +1,79 @@
+"""Tables that are written: CSV, Parquet, Arrow and JSON, a line a row.
+
+Spreadsheets run cells that begin like a formula. So in CSV, text that begins with `=`, `@`, a tab or
+a line end, or with `+` or `-` and is no number, gets an apostrophe in front unless `raw`. Other
+formats have types and need none.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...text import plain
+
+FORMATS = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "jsonl",
+}
+"""Formats by the ending of a name."""
+
+FORMULA = r"^[=@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|^[+\-]."
+NOT_FORMULA = r"^[+\-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+\-]?[0-9]+)?$"
+
+
+@contextmanager
+def table_writer(kind: str, sink: Any, schema: Any, raw: bool = False) -> Iterator[Any]:
+    """A function that writes tables of one schema to an open binary file.
+
+    Parameters
+    ----------
+    kind : {"csv", "parquet", "arrow", "jsonl"}
+    sink : binary file object
+    schema : pyarrow.Schema
+    raw : bool
+        Whether CSV cells that a spreadsheet would run are left as they are.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def write_json(table: Any) -> None:
+        lines = (json.dumps(plain(row), allow_nan=False) for row in table.to_pylist())
+        sink.write("".join(f"{line}\n" for line in lines).encode())
+
+    def write_csv(columns: Any) -> None:
+        text = io.StringIO()
+        cells = columns if raw else map(harmless, columns)
+        rows = zip(*(column.to_pylist() for column in cells), strict=True)
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        sink.write(text.getvalue().encode())
+
+    if kind == "jsonl":
+        yield write_json
+    elif kind == "csv":
+        write_csv([pa.array([name], pa.string()) for name in schema.names])
+        yield lambda table: write_csv(table.columns)
+    else:
+        arrow = (pq.ParquetWriter if kind == "parquet" else pa.ipc.new_file)(sink, schema)
+        yield arrow.write_table
+        arrow.close()  # after an error the file stays incomplete
+
+
+def harmless(cells: Any) -> Any:
+    """Cells of which none is a formula to a spreadsheet."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_string(cells.type):
+        return cells
+    no_number = pc.invert(pc.match_substring_regex(cells, NOT_FORMULA))
+    risky = pc.and_(pc.match_substring_regex(cells, FORMULA), no_number)
+    return pc.if_else(
+        risky, pc.binary_join_element_wise(pa.scalar("'"), cells, pa.scalar("")), cells
+    )
