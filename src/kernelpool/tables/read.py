@@ -337,10 +337,8 @@ def _fragment(fragment: Any, schema: Any) -> File:
     from pyarrow import dataset
 
     def pieces(columns: Sequence[str]) -> Iterator[Any]:
-        parquet = None
-        if isinstance(getattr(fragment, "format", None), dataset.ParquetFileFormat):
-            buffered = {"pre_buffer": False, "use_buffered_stream": True, "buffer_size": HEAD}
-            parquet = dataset.ParquetFragmentScanOptions(**buffered)
+        buffered = {"pre_buffer": False, "use_buffered_stream": True, "buffer_size": HEAD}
+        parquet = dataset.ParquetFragmentScanOptions(**buffered) if is_parquet else None
         yield from fragment.to_batches(
             schema,
             columns=[*columns],
@@ -349,7 +347,9 @@ def _fragment(fragment: Any, schema: Any) -> File:
             fragment_scan_options=parquet,
         )
 
-    label = shown(getattr(fragment, "path", "the data set"), 200)
+    is_file = isinstance(fragment, dataset.FileFragment)
+    is_parquet = is_file and isinstance(fragment.format, dataset.ParquetFileFormat)
+    label = shown(fragment.path, 200) if is_file else "the data set"
     return File(label, schema.names, True, pieces)
 
 
