@@ -158,7 +158,7 @@ def edited_header(file, rng):
 
 
 def edited_metadata(file, rng):
-    texts = ["", "0", "2", "1" * 400, "kernelpool ", "null", "[]", "{}", '{"a":1,"a":2}', "NaN"]
+    texts = ["", "0", "3", "1" * 400, "kernelpool ", "null", "[]", "{}", '{"a":1,"a":2}', "NaN"]
     return file.sealed(**{pick(rng, ["format", "format_version", "header"]): pick(rng, texts)})
 
 

@@ -50,7 +50,7 @@ def test_a_reader_in_ten_lines_finds_the_model(path):
     model, _ = example("shared full")
     kernelpool.save(model, path)
     metadata, header, arrays = naive(path)
-    assert (metadata["format"], metadata["format_version"]) == ("kernelpool", "2")
+    assert (metadata["format"], metadata["format_version"]) == ("kernelpool", "3")
     assert header["estimator"] == header["model"]["model"] == "SharedKernelClassifier"
     assert header["n_features"] == 3
     assert header["feature_names"] is None
@@ -126,7 +126,7 @@ def test_the_header_says_what_the_file_is(path):
     summary = {"rows": 120, "held_out_error": 0.125, "notes": ["a", None, {"b": True}]}
     kernelpool.save(model, path, summary=summary)
     header = read_header(path)
-    assert header["format_version"] == FORMAT_VERSION == 2
+    assert header["format_version"] == FORMAT_VERSION == 3
     assert header["library_version"] == kernelpool.__version__
     assert header["estimator"] == "SharedKernelClassifier"
     assert header["classes"] == ["no", "yes"]
@@ -135,11 +135,11 @@ def test_the_header_says_what_the_file_is(path):
     assert header["arrays"]["_fitted/network/means"]["dtype"] == "float64"
 
 
-@pytest.mark.parametrize("version", ["1", "7"])
+@pytest.mark.parametrize("version", ["2", "7"])
 def test_other_formats_are_refused(version, path):
     path.write_bytes(File(example("parzen")[0], path).sealed(format_version=version))
     for read in (kernelpool.load, read_header):
-        with pytest.raises(ModelFileError, match=rf"version '{version}', .* reads version 2: fit"):
+        with pytest.raises(ModelFileError, match=rf"version '{version}', .* reads version 3: fit"):
             read(path)
 
 

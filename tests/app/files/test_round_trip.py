@@ -20,7 +20,7 @@ from zoo import EXAMPLES, answers, example, kernels, rows, target
 
 import kernelpool
 from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier
-from kernelpool.app.files import read_header
+from kernelpool.app.files import ModelFile, load_file, read_header
 from kernelpool.app.files.codec import SAVED_CLASSES, Reader, Writer
 from kernelpool.app.files.container import parse_json
 from kernelpool.errors import ModelFileError
@@ -144,6 +144,19 @@ def test_a_cache_of_a_pipeline_is_not_saved(path, tmp_path):
     X, y, _, _ = rows()
     model = make_pipeline(StandardScaler(), kernels(), memory=str(tmp_path / "cache")).fit(X, y)
     assert saved(model, path).memory is None
+
+
+def test_a_file_holds_what_was_recorded_beside_the_model(path):
+    model, X = example("shared full")
+    file = ModelFile(model, codes=np.array([0, 2]), summary={"rows": 2})
+    kernelpool.save(file, path)
+    again = load_file(path)
+    assert_same(model, again.model)
+    assert_same(answers(model, X), answers(kernelpool.load(path), X))
+    assert_same(again.codes, file.codes)
+    assert (again.summary, again.calibration, again.reference) == ({"rows": 2}, None, None)
+    kernelpool.save(file, path, summary={"rows": 3})
+    assert load_file(path).summary == {"rows": 3}
 
 
 # -- values ----------------------------------------------------------------------------------------

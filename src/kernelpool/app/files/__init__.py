@@ -10,20 +10,22 @@ together are checked before a model is returned.
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import write_atomically
 from ...errors import ModelFileError
-from .codec import Writer, overview, read_model
+from .codec import BESIDE_MODEL, Writer, overview, read_file
 from .container import container_bytes, opened, parse_json, short
 
-__all__ = ["FORMAT_VERSION", "load", "read_header", "save"]
+__all__ = ["FORMAT_VERSION", "ModelFile", "load", "load_file", "read_header", "save"]
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Of the files that `save` writes. It rises when a reader of the old version could misunderstand a
 new file.
 """
@@ -37,10 +39,38 @@ HEADER = {
     "feature_names": list | None,
     "summary": dict | None,
     "model": dict,
+    **dict.fromkeys(BESIDE_MODEL, object),
 }
 
 MAX_BYTES = 2 << 30
 """Largest file that is read unless asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """What a model file holds: a fitted model, and what was recorded of rows beside it.
+
+    Attributes
+    ----------
+    model : estimator
+        Any fitted estimator of this library, `RejectClassifier` and `ConformalClassifier` among
+        them, alone or behind a `StandardScaler` in a `Pipeline`.
+    calibration : Predictions or None
+        Its predictions of rows that it was not fitted to: `RejectClassifier.from_predictions` and
+        `ConformalClassifier.from_predictions` set thresholds and sets by them.
+    codes : ndarray of int of shape (n_calibration,) or None
+        The classes of these rows, as positions in `classes_`.
+    reference : DriftReference or None
+        Counts of the rows of the fit, for `check_drift`.
+    summary : dict or None
+        What people may want to know of the training: anything that JSON can hold.
+    """
+
+    model: Any
+    calibration: Any = None
+    codes: np.ndarray | None = None
+    reference: Any = None
+    summary: Mapping[str, Any] | None = None
 
 
 def save(
@@ -56,15 +86,16 @@ def save(
 
     Parameters
     ----------
-    estimator : fitted estimator
-        Any estimator of this library, alone or behind a `StandardScaler` in a `Pipeline`. For
-        pipelines of other transformers use skops or joblib; neither is checked by this library, and
-        joblib runs whatever code a file holds.
+    estimator : fitted estimator or ModelFile
+        Any estimator of this library, alone or behind a `StandardScaler` in a `Pipeline`; or a
+        `ModelFile` of one, with what was recorded beside it. For pipelines of other transformers
+        use skops or joblib; neither is checked by this library, and joblib runs whatever code a
+        file holds.
     path : str or path
         Where to write; an existing file is replaced.
     summary : dict or None, default=None
         What to keep about the training, units of features for instance: anything that JSON can
-        hold.
+        hold. None keeps that of a `ModelFile`.
 
     Raises
     ------
@@ -74,7 +105,8 @@ def save(
 
     See Also
     --------
-    load : Read it back.
+    load : Read the estimator back.
+    kernelpool.app.files.load_file : Read all that was saved.
 
     Examples
     --------
@@ -92,15 +124,19 @@ def save(
     >>> header["estimator"], header["classes"], header["summary"]
     ('SharedKernelClassifier', [0, 1], {'rows': 200})
     """
+    file = estimator if isinstance(estimator, ModelFile) else ModelFile(estimator)
+    if summary is not None:
+        file = replace(file, summary=summary)
     writer = Writer()
-    model = writer.model(estimator)
-    check_is_fitted(estimator)
+    parts = {"model": writer.model(file.model)}
+    parts |= {name: writer.value(getattr(file, name), name) for name in BESIDE_MODEL}
+    check_is_fitted(file.model)
     header = {
         "library_version": version("kernelpool"),
         "scikit_learn_version": sklearn.__version__,
-        **overview(estimator),
-        "summary": None if summary is None else _checked_summary(summary),
-        "model": model,
+        **overview(file.model),
+        "summary": None if file.summary is None else _checked_summary(file.summary),
+        **parts,
     }
     text = json.dumps(header, separators=(",", ":"), allow_nan=False)
     metadata = {"format": "kernelpool", "format_version": str(FORMAT_VERSION), "header": text}
@@ -134,10 +170,51 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
     save : Write it.
     read_header : What the file says of itself, without the arrays.
     """
+    return load_file(path, max_bytes=max_bytes).model
+
+
+def load_file(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> ModelFile:
+    """Read all that `save` has written: the model, its predictions of held-out rows, the reference
+    for drift.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    max_bytes : int, default=2 GiB
+        A larger file is refused before anything of it is read.
+
+    Returns
+    -------
+    file : ModelFile
+        What the file does not hold is None.
+
+    Raises
+    ------
+    ModelFileError
+        As `load`; also where predictions and counts are none, or not of this model.
+
+    See Also
+    --------
+    load : The model alone.
+
+    Examples
+    --------
+    >>> import kernelpool, os, tempfile
+    >>> from kernelpool.app.files import load_file
+    >>> from kernelpool.datasets import make_clouds
+    >>> X, y = make_clouds(200, random_state=0)
+    >>> model = kernelpool.SharedKernelClassifier.prbf(n_kernels=4, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "clouds.safetensors")
+    ...     kernelpool.save(model, path, summary={"rows": 200})
+    ...     load_file(path).summary
+    {'rows': 200}
+    """
     with opened(path, max_bytes) as container:
         header = _header_of(container.metadata)
         arrays = container.arrays()
-    return read_model(header, arrays)
+    return ModelFile(**read_file(header, arrays), summary=header["summary"])
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -161,7 +238,7 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
         places = container.places
     return {
         "format_version": FORMAT_VERSION,
-        **{key: value for key, value in header.items() if key != "model"},
+        **{key: header[key] for key in HEADER if key not in ("model", *BESIDE_MODEL)},
         "parameters": header["model"].get("parameters"),
         "arrays": {
             place.name: {"dtype": str(place.dtype), "shape": list(place.shape)} for place in places

@@ -72,6 +72,9 @@ PLAIN = str | bool | int | float | None
 FAR = 1e6
 """How far away: in units of the data, and times the distance of the centers from zero."""
 
+BESIDE_MODEL = ("calibration", "codes", "reference")
+"""Entries of the header beside the model."""
+
 SINGLE = 1e15
 """Rows below this are asked in single precision as well."""
 
@@ -187,7 +190,7 @@ class Writer:
 class Reader:
     """Turns JSON back into values; every array is used once.
 
-    What is no value, or does not fit together, raises an exception of any kind: see `read_model`.
+    What is no value, or does not fit together, raises an exception of any kind: see `read_file`.
     """
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
@@ -304,9 +307,9 @@ def overview(estimator: Any) -> dict[str, Any]:
     }
 
 
-def read_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """The fitted estimator that a header and arrays describe, rebuilt and asked once; every array
-    must be used.
+def read_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The fitted model that a header and arrays describe, rebuilt and asked once, and what stands
+    beside it; every array must be used.
     """
     reader = Reader(arrays)
     try:
@@ -314,6 +317,7 @@ def read_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
             warnings.simplefilter("ignore")
             _check_numbers(arrays)
             model = reader.model(header["model"])
+            recorded = {name: reader.value(header[name]) for name in BESIDE_MODEL}
             if reader.arrays:
                 raise ModelFileError(
                     f"The file holds an array {short(next(iter(reader.arrays)))} that the model "
@@ -334,7 +338,7 @@ def read_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
             f"The model in the file does not fit together: {type(error).__name__}, "
             f"{shorten(str(error), 400, '...')}."
         ) from None
-    return model
+    return {"model": model, **recorded}
 
 
 def _check_numbers(arrays: dict[str, np.ndarray]) -> None:
