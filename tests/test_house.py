@@ -185,7 +185,7 @@ def test_private_names_stay_in_their_room():
         "inspection": 19,
         "parzen": 3,
         "rows": 1,
-        "tables": 25,
+        "tables": 22,
         "text": 1,
     }
 )

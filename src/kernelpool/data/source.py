@@ -16,7 +16,8 @@ from ..arrays import is_lazy_frame, is_table
 from ..errors import ColumnWarning, KernelpoolError, warn
 from ..rows import Rows, Store, StoredRows, as_rows, recode
 from ..tables.batches import batches
-from ..tables.columns import FEW, Columns, reason_to_leave_out, sorted_categories
+from ..tables.columns import Columns, reason_to_leave_out, sorted_categories
+from ..tables.kinds import FEW
 from ..text import is_missing
 from .labels import FLOATS
 

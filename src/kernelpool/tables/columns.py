@@ -28,6 +28,7 @@ from ..arrays import to_numpy
 from ..errors import ColumnWarning, KernelpoolError, warn
 from ..records import saved
 from ..text import is_missing, listed, shorten
+from .kinds import BOOLEANS, FEW, TRUE, arrow_codes
 
 CATEGORICAL = ("string", "large_string", "str", "cat", "enum", "bool", "dictionary", "utf8")
 """How the names of types of categories begin, in pandas, polars and Arrow."""
@@ -42,14 +43,6 @@ one.
 
 DATE_TEXT = r"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4})([T ].*)?"
 """A date as text."""
-
-FEW = 20
-"""So many distinct values may be categories or classes, however few rows there are."""
-
-FALSE = ("False", "false", "FALSE", "0", "0.0")
-TRUE = ("True", "true", "TRUE", "1", "1.0")
-BOOLEANS = {text: same for same in (FALSE, TRUE) for text in same}
-"""In a column that holds no other text, all of the same cell."""
 
 READ: dict[str, Any] = {
     "bool": lambda text: BOOLEANS[text] is TRUE,
@@ -554,15 +547,8 @@ def _factorized(column: Any) -> tuple[np.ndarray, list[str | None]]:
     if hasattr(column, "cat") and hasattr(column.cat, "codes"):  # pandas
         return np.asarray(column.cat.codes), [_text_of(v) for v in column.cat.categories.tolist()]
     if hasattr(column, "dictionary_encode"):  # Arrow
-        import pyarrow as pa
-
-        whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-        whole = pa.concat_arrays(whole.chunks) if hasattr(whole, "chunks") else whole
-        whole = whole if hasattr(whole, "indices") else whole.dictionary_encode()
-        return (
-            whole.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(int),
-            [_text_of(v) for v in whole.dictionary.to_pylist()],
-        )
+        at, values = arrow_codes(column)
+        return at, [_text_of(value) for value in values]
     cells = _listed(column)
     types = set(map(type, cells))
     if len(types & {bool, np.bool_}) and not types <= {bool, str, type(None)}:

@@ -19,9 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelpool.app.readers.table import (
-    CATEGORY,
-    DATE,
-    NUMBER,
     codes_of,
     fingerprint,
     read_rows,
@@ -29,6 +26,7 @@ from kernelpool.app.readers.table import (
 )
 from kernelpool.errors import TableError
 from kernelpool.tables import read as files
+from kernelpool.tables.kinds import CATEGORY, DATE, NUMBER
 from kernelpool.tables.read import ReadOptions, scan, stem_of
 
 NAMES = ["a", "b", "color"]

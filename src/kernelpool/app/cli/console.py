@@ -316,7 +316,7 @@ def write_page(
     command: str | None = None,
 ) -> None:
     """The report of a model on rows that it was not fitted to, and on those that it was."""
-    from ..readers.table import DATE
+    from ...tables.kinds import DATE
     from ..report import write_report
 
     def part(at: Any) -> tuple[Any, Any, Any]:

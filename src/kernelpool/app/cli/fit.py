@@ -30,12 +30,10 @@ from ... import (
 )
 from ...data.folds import cross_fit, hold_out, stratified_folds, table_keys
 from ...inspection import DriftReference, Metrics, describe
+from ...tables.kinds import CATEGORY, COLUMN_KINDS, DATE
 from ...tables.read import SUFFIXES, scan, stem_of
 from ...text import did_you_mean, listed, plain, plural, quoted, shown
 from ..readers.table import (
-    CATEGORY,
-    COLUMN_KINDS,
-    DATE,
     Rows,
     check_columns,
     feature_names,

@@ -16,13 +16,11 @@ from ... import RejectClassifier, load, to_onnx
 from ...decide.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY, novelty_threshold
 from ...errors import KernelpoolError, TableError
 from ...inspection import DriftReference, ambiguity_of, describe
+from ...tables.kinds import CATEGORY, DATE, NUMBER
 from ...tables.read import Batch, Scan, stem_of
 from ...text import listed, percent, plural, quoted, shown
 from ..files import read_header
 from ..readers.table import (
-    CATEGORY,
-    DATE,
-    NUMBER,
     Rows,
     check_columns,
     codes_of,

@@ -15,39 +15,22 @@ from typing import Any
 import numpy as np
 
 from ...errors import TableError
-from ...tables.columns import FEW, reason_to_leave_out
+from ...tables.columns import reason_to_leave_out
+from ...tables.kinds import (
+    CATEGORY,
+    DATE,
+    DATE_ADVICE,
+    FEW,
+    MISSING,
+    NUMBER,
+    PLAIN_NUMBER,
+    odd_cell,
+)
 from ...tables.read import Batch, ReadOptions, Scan, is_number
-from ...text import did_you_mean, is_missing, listed, plural, quoted, shown
-
-NUMBER = "number"
-CATEGORY = "category"
-
-DATE = "date"
-"""Models take dates as numbers, days since 1970."""
-
-COLUMN_KINDS = (NUMBER, CATEGORY, DATE)
-"""Kinds of columns."""
-
-MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
-"""What text files write for a missing number."""
-
-PLAIN_NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-DIGITS = "Write numbers with digits and a decimal point alone."
-ODD_CELLS = {
-    r"(?i)-|--|\.|\?|unknown|missing|none|nil|#?n[./]?a\.?|nan|null|nothing": (
-        "a missing cell?",
-        "If '{}' stands for a missing cell, pass --text missing={}.",
-    ),
-    r"[+-]?\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?": ("a thousands separator", DIGITS),
-    r"[+-]?\d*,\d+([eE][+-]?\d+)?": ("a decimal comma", "Pass --text decimal=,."),
-    r"[+-]?\s*[$€£¥]\s*[\d.,]+|[+-]?[\d.,]+\s*[$€£¥]": ("an amount of money", DIGITS),
-    r"[+-]?[\d.,]+\s*%": ("a percentage", DIGITS),
-}
-"""Patterns of cells in a column of numbers that are none: what they look like, and what to do."""
+from ...text import did_you_mean, is_missing, listed, plural, quoted
 
 TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %H:%M%z", " %H:%M:%S%z")
 """What may follow the day of a date in text; without a zone, times are in UTC."""
-DATE_ADVICE = "Write dates as 2024-01-31, with a time or without, or as 31.01.2024."
 
 LABELS: dict[str, Callable[[str], Any]] = {
     r"-?(0|[1-9][0-9]{0,17})": int,
@@ -160,7 +143,7 @@ def numbers(column: Any, style: ReadOptions, kind: str) -> tuple[np.ndarray, np.
         text = pc.replace_substring_regex(text, r"^\+", "")
         if style.decimal != ".":
             text = pc.replace_substring(text, style.decimal, ".")
-        good = pc.fill_null(pc.match_substring_regex(text, PLAIN_NUMBER), True)
+        good = pc.fill_null(pc.match_substring_regex(text, f"^{PLAIN_NUMBER.pattern}$"), True)
         bad = ~good.to_numpy(zero_copy_only=False)
         column = pc.if_else(good, text, pa.scalar(None, pa.string()))
     x = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -174,14 +157,6 @@ def kind_of(kind: Any) -> str | None:
     if name.startswith(("int", "uint", "float", "halffloat", "double", "decimal", "null")):
         return NUMBER
     return CATEGORY if name.startswith(("string", "large_string", "bool")) else None
-
-
-def odd_cell(cell: Any) -> tuple[str, str]:
-    """What a cell that is no number looks like, and what to do; empty where it is like nothing."""
-    text = str(cell).strip()
-    matches = (odd for pattern, odd in ODD_CELLS.items() if re.fullmatch(pattern, text))
-    kind, advice = next(matches, ("", ""))
-    return kind, advice.format(shown(text), shown(text))
 
 
 def table_of(

@@ -1,0 +1,346 @@
+"""What text means: which cells are missing, what a column of text holds, and its cells as numbers
+or days.
+
+One rule for every table: text files, and text in data frames, Arrow and Parquet. Space around text
+is no part of it. The kind of a column follows from its distinct cells that are not missing:
+
+=====================================================  ===============================
+all of them are                                        kind
+=====================================================  ===============================
+dates, written 2024-01-31, with a time or not          date: days since 1970
+True, False and the like, not all of them numbers      category
+numbers, none of them whole with leading zeros         number
+none of these, and there are leading zeros, more than  category
+`FEW_WORDS` words, or words among `FEW` cells
+anything else                                          none: `Cells.odd` is an odd one
+=====================================================  ===============================
+
+A word is neither a number, however it is written, nor a date.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from ..text import shown
+
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
+"""Text that stands for a missing cell."""
+
+NUMBER = "number"
+
+CATEGORY = "category"
+
+DATE = "date"
+"""Models take dates as numbers, days since 1970."""
+
+COLUMN_KINDS = (NUMBER, CATEGORY, DATE)
+"""Kinds of columns."""
+
+FALSE = ("False", "false", "FALSE", "0", "0.0")
+TRUE = ("True", "true", "TRUE", "1", "1.0")
+BOOLEANS = {text: same for same in (FALSE, TRUE) for text in same}
+"""In a column that holds no other text, all of the same cell."""
+
+FEW = 20
+"""So many distinct values may be categories or classes, however few rows there are."""
+
+FEW_WORDS = 5
+"""In a column of many numbers or dates, so many distinct words may be slips."""
+
+PLAIN_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+LEADING_ZEROS = re.compile(r"[+-]?0[0-9]+")
+"""Whole numbers that are codes: a number is not written so."""
+
+PLAIN_DATE = re.compile(
+    r"(?:([0-9]{4})[-/]([0-9]{1,2})[-/]([0-9]{1,2})|([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4}))"
+    r"(?:[T ]+([0-9]{1,2})(?::([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?)?"
+    r" *(?:Z|([+-])([0-9]{2}):?([0-9]{2}))?)?"
+)
+"""Year, month and day, or day, month and year; hour, minute, second and its fraction; sign, hours
+and minutes of the zone. Without a zone, times are in UTC.
+"""
+
+EPOCH = datetime(1970, 1, 1)
+
+MICROSECONDS = 86400e6
+"""Of a day."""
+
+DIGITS = "Write numbers with digits and a decimal point alone."
+DATE_ADVICE = "Write dates as 2024-01-31, with a time or without, or as 31.01.2024."
+
+ODD_NUMBERS = {
+    r"[+-]?\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?": ("a thousands separator", DIGITS),
+    r"[+-]?\d*,\d+([eE][+-]?\d+)?": ("a decimal comma", "Pass --text decimal=,."),
+    r"[+-]?\s*[$€£¥]\s*[\d.,]+|[+-]?[\d.,]+\s*[$€£¥]": ("an amount of money", DIGITS),
+    r"[+-]?[\d.,]+\s*%": ("a percentage", DIGITS),
+}
+"""Patterns of numbers that are written in an odd way: what they look like, and what to do."""
+
+ODD_CELLS = {
+    r"(?i)-|--|\.|unknown|missing|nil|#?n[./]?a\.?|-?nan|nothing": (
+        "a missing cell?",
+        "If '{}' stands for a missing cell, pass --text missing={}.",
+    ),
+    r"[0-9]{1,2}[/.][0-9]{1,2}[/.][0-9]{2,4}.*": ("a date?", DATE_ADVICE),
+    **ODD_NUMBERS,
+}
+"""The same of all cells that are no numbers."""
+
+
+def odd_cell(cell: Any) -> tuple[str, str]:
+    """What a cell that is no number looks like, and what to do; empty where it is like nothing."""
+    text = str(cell).strip()
+    matches = (odd for pattern, odd in ODD_CELLS.items() if re.fullmatch(pattern, text))
+    kind, advice = next(matches, ("", ""))
+    return kind, advice.format(shown(text), shown(text))
+
+
+# -- one cell --------------------------------------------------------------------------------------
+
+
+def number_of(text: str, decimal: str = ".") -> float:
+    """A number, finite; NaN where the text is none."""
+    if decimal != ".":
+        text = text.replace(decimal, ".")
+    x = float(text) if PLAIN_NUMBER.fullmatch(text) else np.nan
+    return x if abs(x) < np.inf else np.nan
+
+
+def day_of(text: str) -> float:
+    """A date as days since 1970, with the time as a fraction; NaN where the text is none."""
+    match = PLAIN_DATE.fullmatch(text)
+    if match is None:
+        return np.nan
+    *day, hour, minute, second, fraction, sign, zone_hours, zone_minutes = match.groups()
+    year, month, of_month = day[:3] if day[0] else day[:2:-1]
+    microseconds = f"{fraction or 0:0<6}"[:6]
+    zone = timedelta(hours=int(zone_hours or 0), minutes=int(zone_minutes or 0))
+    try:
+        at = datetime(
+            *map(int, (year, month, of_month, hour or 0, minute or 0, second or 0, microseconds))
+        )
+    except ValueError:  # there is no such day or time
+        return np.nan
+    since = at - EPOCH
+    return (since + zone if sign == "-" else since - zone) / timedelta(days=1)
+
+
+# -- cells of a column -----------------------------------------------------------------------------
+
+
+def distinct_texts(texts: Any, missing: Sequence[str] = ()) -> tuple[np.ndarray, list[str]]:
+    """The position of each cell among some distinct texts, -1 where it is missing, (n,); and these
+    texts. Two of them are equal where space around them differed.
+
+    Parameters
+    ----------
+    texts : sequence of str or None, or Arrow array of text
+    missing : sequence of str
+        Text of a missing cell, beside `MISSING`.
+    """
+    if _is_arrow(texts):
+        at, values = arrow_codes(texts)
+    else:
+        values = list(dict.fromkeys(texts))
+        place = {value: i for i, value in enumerate(values)}
+        at = np.fromiter(map(place.__getitem__, texts), int, len(texts))
+    none = {*MISSING, *missing}
+    stripped = [None if v is None else v.strip() for v in values]
+    new = np.cumsum([v is not None and v not in none for v in stripped], dtype=int) - 1
+    new[[i for i, v in enumerate(stripped) if v is None or v in none]] = -1
+    at = np.append(new, -1)[at]
+    return at, [v for v in stripped if v is not None and v not in none]
+
+
+def parsed_numbers(
+    texts: Any, missing: Sequence[str] = (), decimal: str = "."
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cells as float64, NaN where one is missing or no finite number; and where they are none, (n,)
+    both.
+
+    Parameters
+    ----------
+    texts : sequence of str or None, or Arrow array of text
+    missing : sequence of str
+        Text of a missing cell, beside `MISSING`.
+    decimal : str
+        What stands before the decimals.
+    """
+    if _is_arrow(texts) and decimal == ".":
+        import pyarrow as pa
+
+        cells = _arrow_cast(_arrow_text(texts, missing), (pa.float64(),))
+        if cells is not None:
+            return cells
+    return _parsed(texts, missing, lambda text: number_of(text, decimal))
+
+
+def parsed_days(texts: Any, missing: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
+    """The same of dates, as days since 1970."""
+    if _is_arrow(texts):
+        import pyarrow as pa
+
+        stamps = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
+        cells = _arrow_cast(_arrow_text(texts, missing), stamps)
+        if cells is not None:
+            return cells[0] / MICROSECONDS, cells[1]
+    return _parsed(texts, missing, day_of)
+
+
+def _parsed(
+    texts: Any, missing: Sequence[str], parse: Callable[[str], float]
+) -> tuple[np.ndarray, np.ndarray]:
+    at, values = distinct_texts(texts, missing)
+    x = np.array([*map(parse, values), np.nan])[at]
+    return x, np.isnan(x) & (at >= 0)
+
+
+# -- a column --------------------------------------------------------------------------------------
+
+
+class Cells:
+    """What the text of a column holds, of one batch after the other.
+
+    Attributes
+    ----------
+    odd : str or None
+        The first cell that is neither a number nor a date; where there is none, the first that is
+        no number.
+    """
+
+    def __init__(self, missing: Sequence[str] = (), decimal: str = ".") -> None:
+        self.missing = tuple(missing)
+        self.decimal = decimal
+        self.odd: str | None = None
+        self._few: set[str] = set()  # at most FEW + 1 of all cells
+        self._words: set[str] = set()  # at most FEW_WORDS + 1
+        self._forms: set[str] = set()  # of the cells
+
+    @property
+    def kind(self) -> str | None:
+        """`NUMBER`, `CATEGORY` or `DATE`; None where a few cells are odd. Without any cell, a
+        number.
+        """
+        if self._forms == {DATE}:
+            return DATE
+        if self._forms <= {NUMBER}:
+            return NUMBER
+        is_few = len(self._few) <= FEW
+        if is_few and self._few <= BOOLEANS.keys():
+            return CATEGORY
+        if "zeros" in self._forms or len(self._words) > FEW_WORDS or (self._words and is_few):
+            return CATEGORY
+        return None
+
+    def add(self, texts: Any) -> None:
+        """Cells of a batch: text or None, or an Arrow array of text."""
+        if len(self._words) > FEW_WORDS and len(self._few) > FEW:
+            return  # all is known
+        values = self._plain_numbers(texts)
+        if values is not None:
+            self._forms.add(NUMBER)
+            self._few.update(values[: FEW + 1 - len(self._few)])
+            return
+        for text in dict.fromkeys(distinct_texts(texts, self.missing)[1]):
+            if len(self._few) <= FEW:
+                self._few.add(text)
+            form = self._form(text)
+            self._forms.add(form)
+            if form in (NUMBER, "zeros"):
+                continue
+            if self.odd is None or (form != DATE and PLAIN_DATE.fullmatch(self.odd)):
+                self.odd = text
+            if form == "word" and len(self._words) <= FEW_WORDS:
+                self._words.add(text)
+
+    def _plain_numbers(self, texts: Any) -> list[str] | None:
+        """Some distinct cells of an Arrow array that holds numbers alone, of which none has leading
+        zeros; None where that is to be seen cell by cell.
+        """
+        if not _is_arrow(texts) or self.decimal != ".":
+            return None
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        text = _arrow_text(texts, self.missing)
+        cells = _arrow_cast(text, (pa.float64(),))
+        zeros = pc.any(pc.match_substring_regex(text, f"^{LEADING_ZEROS.pattern}$")).as_py()
+        if cells is None or cells[1].any() or zeros:
+            return None
+        values: list[str] = text.unique().drop_null()[: 2 * FEW + 2].to_pylist()
+        return [value for value in values if value not in self._few]
+
+    def _form(self, text: str) -> str:
+        if LEADING_ZEROS.fullmatch(text):
+            return "zeros"
+        if not np.isnan(number_of(text, self.decimal)):
+            return NUMBER
+        if not np.isnan(day_of(text)):
+            return DATE
+        return "odd" if any(re.fullmatch(p, text) for p in ODD_NUMBERS) else "word"
+
+
+def kind_of(
+    texts: Sequence[str | None] | Any, missing: Sequence[str] = (), decimal: str = "."
+) -> str | None:
+    """What a column of text holds; None where a few of its cells are odd."""
+    cells = Cells(missing, decimal)
+    cells.add(texts)
+    return cells.kind
+
+
+# -- Arrow -----------------------------------------------------------------------------------------
+
+
+def _is_arrow(column: Any) -> bool:
+    return type(column).__module__.partition(".")[0] == "pyarrow"
+
+
+def arrow_codes(column: Any) -> tuple[np.ndarray, list[Any]]:
+    """The position of each cell of an Arrow column among its distinct values, -1 where it is null,
+    (n,); and these values.
+    """
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    at = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return at.astype(int), column.dictionary.to_pylist()
+
+
+def _arrow_text(column: Any, missing: Sequence[str]) -> Any:
+    """Cells without space around them, null where one is missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    absent = pc.is_in(text, value_set=pa.array([*MISSING, *missing]))
+    return pc.if_else(absent, pa.scalar(None, pa.string()), text)
+
+
+def _arrow_cast(text: Any, types: Iterable[Any]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Stripped text as the first of some types that all cells can have, as float64, and where a
+    cell is not finite; None where there is no such type.
+
+    What Arrow reads is what `number_of` and `day_of` read, or is not finite.
+    """
+    import pyarrow as pa
+
+    for kind in types:
+        try:
+            cells = text.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+        if pa.types.is_temporal(kind):
+            cells = cells.cast(pa.int64())
+        x = cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        x = np.where(np.isfinite(x), x, np.nan)
+        return x, np.isnan(x) & text.is_valid().to_numpy(zero_copy_only=False)
+    return None
