@@ -177,9 +177,9 @@ def test_private_names_stay_in_their_room():
 @rule(
     {
         "app": 27,
-        "arrays": 17,
+        "arrays": 11,
         "base": 2,
-        "data": 3,
+        "data": 9,
         "decide": 5,
         "em_log": 3,
         "inspection": 19,

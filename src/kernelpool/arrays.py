@@ -6,7 +6,6 @@ asks (work in place), it is done here and nowhere else.
 """
 
 import math
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -98,19 +97,6 @@ def map_column(column: Any, function: Callable[..., np.ndarray], *params: Any, d
     )
 
 
-def is_source(X: Any, y: Any = None) -> bool:
-    """Whether rows come in batches: paths, data sets, iterables of batches, and a table whose
-    target is a column.
-    """
-    if isinstance(X, str | os.PathLike) or is_dataset(X):
-        return True
-    if hasattr(X, "__array__") or hasattr(X, "shape") or not hasattr(X, "__iter__"):
-        return isinstance(y, str) and is_table(X)
-    if isinstance(X, list | tuple):
-        return len(X) > 0 and _is_batch(X[0])
-    return not isinstance(X, dict | set | bytes) and not hasattr(X, "__len__")
-
-
 def is_dataset(X: Any) -> bool:
     """Whether it is a data set of pyarrow."""
     return hasattr(X, "get_fragments") and hasattr(X, "schema")
@@ -120,13 +106,6 @@ def is_table(X: Any) -> bool:
     """Whether a data frame or an Arrow table is in memory: those of Dask are not."""
     frame = hasattr(X, "__arrow_c_stream__") or hasattr(X, "iloc")
     return (frame or hasattr(X, "__arrow_c_array__")) and not hasattr(X, "npartitions")
-
-
-def _is_batch(item: Any) -> bool:
-    """Whether an entry of a list is a batch of rows and not a row."""
-    if isinstance(item, tuple):
-        return len(item) > 0 and getattr(item[0], "ndim", 0) == 2
-    return is_table(item) and getattr(item, "ndim", 2) == 2
 
 
 # -- numbers ----------------------------------------------------------------------------------------
@@ -688,3 +667,24 @@ def triangle(like: Array, d: int) -> tuple[Array, Array, Array]:
     if is_numpy_array(like):
         return _triangle_arrays(d, like.dtype.type)
     return match_array(_triangle_arrays(d, float), like=like)  # type: ignore[no-any-return]
+
+
+# -- hashing ---------------------------------------------------------------------------------------
+
+
+def splitmix64(z: Array) -> Array:
+    """One step of SplitMix64 from each state, int64: numbers that look independent of one another.
+
+    In signed numbers, which every library has: products and sums wrap around as unsigned ones do.
+    """
+    z = z + (0x9E3779B97F4A7C15 - 2**64)
+    z = (z ^ shifted(z, 30)) * (0xBF58476D1CE4E5B9 - 2**64)
+    z = (z ^ shifted(z, 27)) * (0x94D049BB133111EB - 2**64)
+    return z ^ shifted(z, 31)
+
+
+def shifted(z: Array, bits: int) -> Array:
+    """Shifted to the right, zeros moving in."""
+    if is_numpy_array(z):
+        return (z.view(np.uint64) >> np.uint64(bits)).view(np.int64)
+    return (z >> bits) & (2 ** (64 - bits) - 1)

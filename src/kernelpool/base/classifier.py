@@ -17,7 +17,6 @@ from ..arrays import (
     device,
     is_lazy,
     is_numpy_array,
-    is_source,
     logsumexp,
     map_column,
     namespace,
@@ -26,6 +25,7 @@ from ..arrays import (
 )
 from ..data.door import labeled_source, query_rows
 from ..data.labels import class_prior_for
+from ..data.source import is_source
 from ..errors import KernelpoolError
 from ..inspection.explanation import Explanation, Explanations, explain
 from ..records import replaced

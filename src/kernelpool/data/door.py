@@ -19,7 +19,6 @@ from ..arrays import (
     is_lazy,
     is_lazy_frame,
     is_numpy_array,
-    is_source,
     is_writeable_array,
     namespace,
     to_numpy,
@@ -43,7 +42,15 @@ from .labels import (
     spread_shares,
 )
 from .scale import HEAVIEST, Scale, check_finite, feature_name, scale_of, survey
-from .source import checked_rows, columns_named, frame_columns, read, rows_of, warn_of_columns
+from .source import (
+    checked_rows,
+    columns_named,
+    frame_columns,
+    is_source,
+    read,
+    rows_of,
+    warn_of_columns,
+)
 
 
 @dataclass

@@ -5,6 +5,7 @@ which they come; when all rows have been read, these are replaced by positions a
 values.
 """
 
+import os
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from ..arrays import is_lazy_frame, is_table
+from ..arrays import is_dataset, is_lazy_frame, is_table
 from ..errors import ColumnWarning, KernelpoolError, warn
 from ..rows import Rows, Store, StoredRows, as_rows, recode
 from ..tables.batches import batches
@@ -32,6 +33,26 @@ IN_MEMORY = 64 << 20
 """Bytes of rows of a source that are kept in memory: their model is that of the array, bit for
 bit.
 """
+
+
+def is_source(X: Any, y: Any = None) -> bool:
+    """Whether rows come in batches: paths, data sets, iterables of batches, and a table whose
+    target is a column.
+    """
+    if isinstance(X, str | os.PathLike) or is_dataset(X):
+        return True
+    if hasattr(X, "__array__") or hasattr(X, "shape") or not hasattr(X, "__iter__"):
+        return isinstance(y, str) and is_table(X)
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and _is_batch(X[0])
+    return not isinstance(X, dict | set | bytes) and not hasattr(X, "__len__")
+
+
+def _is_batch(item: Any) -> bool:
+    """Whether an entry of a list is a batch of rows and not a row."""
+    if isinstance(item, tuple):
+        return len(item) > 0 and getattr(item[0], "ndim", 0) == 2
+    return is_table(item) and getattr(item, "ndim", 2) == 2
 
 
 def checked_rows(

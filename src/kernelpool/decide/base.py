@@ -15,11 +15,12 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from ..arrays import is_source, safe_log, to_numpy
+from ..arrays import safe_log, to_numpy
 from ..base.estimator import Estimator, fitted_record
 from ..data.door import check_in_memory
 from ..data.folds import Data, cross_fit, folds_of
 from ..data.labels import distinct_labels, given_weights, with_two_classes
+from ..data.source import is_source
 from ..errors import KernelpoolError, warn
 from ..inspection.pipeline import innermost, is_fitted_estimator, log_density
 from ..pool.classifier import PooledClassifier

@@ -35,7 +35,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..arrays import column_like, is_foreign_array, is_lazy, is_source, match_array
+from ..arrays import column_like, is_foreign_array, is_lazy, match_array
 from ..data.door import TrainingData, complete_numbers
 from ..data.labels import (
     class_codes,
@@ -46,6 +46,7 @@ from ..data.labels import (
     with_two_classes,
 )
 from ..data.scale import check_finite
+from ..data.source import is_source
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels, Moments, as_diag
 from ..penalties import Conjugate, NoPenalty, Penalty

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array, as_float64, device, is_numpy_array, namespace, to_numpy
+from ..arrays import Array, as_float64, device, namespace, shifted, splitmix64, to_numpy
 from ..sums import record
 from . import Block, Frame, Rows, with_missing
 
@@ -108,24 +108,7 @@ def content_key(x: Array, seed: int) -> Array:
     x = as_float64(x)
     x = xp.clip(xp.where(xp.isnan(x), 1e12 * xp.ones_like(x), x), min=-1e12, max=1e12)
     cells = xp.astype(xp.round(x * 2**20), xp.int64)
-    state = _mixed(xp.full((x.shape[0],), seed, dtype=xp.int64, device=device(x)))
+    state = splitmix64(xp.full((x.shape[0],), seed, dtype=xp.int64, device=device(x)))
     for column in range(x.shape[1]):
-        state = _mixed(state ^ cells[:, column])
-    return xp.astype(_shifted(_mixed(state), 11), xp.float64) * 2.0**-53 + 2.0**-54
-
-
-def _mixed(z: Array) -> Array:
-    """In signed numbers, which every library has: products and sums wrap around as unsigned ones
-    do.
-    """
-    z = z + (0x9E3779B97F4A7C15 - 2**64)
-    z = (z ^ _shifted(z, 30)) * (0xBF58476D1CE4E5B9 - 2**64)
-    z = (z ^ _shifted(z, 27)) * (0x94D049BB133111EB - 2**64)
-    return z ^ _shifted(z, 31)
-
-
-def _shifted(z: Array, bits: int) -> Array:
-    """Shifted to the right, zeros moving in."""
-    if is_numpy_array(z):
-        return (z.view(np.uint64) >> np.uint64(bits)).view(np.int64)
-    return (z >> bits) & (2 ** (64 - bits) - 1)
+        state = splitmix64(state ^ cells[:, column])
+    return xp.astype(shifted(splitmix64(state), 11), xp.float64) * 2.0**-53 + 2.0**-54
