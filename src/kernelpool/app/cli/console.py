@@ -248,28 +248,6 @@ def placed(path: str, force: bool) -> Iterator[str]:
         raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {shown(reason, 600)}") from None
 
 
-@contextmanager
-def table_output(
-    path: str, kind: str, schema: Any, force: bool, raw: bool = False
-) -> Iterator[Any]:
-    """Writes tables to a file that appears when all are written, or to stdout."""
-    from .output import table_writer
-
-    if path == "-":
-        if sys.stdout.name == os.devnull:  # what `app.run` opens in its place
-            raise CommandError(Exit.OUTPUT, "stdout is closed; name a file with -o.")
-        with table_writer(kind, sys.stdout.buffer, schema, raw) as write:
-            yield write
-        sys.stdout.buffer.flush()
-        return
-    with (
-        placed(path, force) as temporary,
-        open(temporary, "wb") as file,
-        table_writer(kind, file, schema, raw) as write,
-    ):
-        yield write
-
-
 # -- what fit and evaluate share --------------------------------------------------------------------
 
 

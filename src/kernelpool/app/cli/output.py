@@ -8,11 +8,14 @@ formats have types and need none.
 import csv
 import io
 import json
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from ...text import plain
+from .console import CommandError, Exit, placed
 
 FORMATS = {
     ".csv": "csv",
@@ -29,17 +32,39 @@ NOT_FORMULA = r"^[+\-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+\-]?[0-9]+)?$"
 
 
 @contextmanager
-def table_writer(kind: str, sink: Any, schema: Any, raw: bool = False) -> Iterator[Any]:
-    """A function that writes tables of one schema to an open binary file.
+def table_output(
+    path: str, kind: str, schema: Any, force: bool, raw: bool = False
+) -> Iterator[Any]:
+    """A function that writes tables of one schema to a file that appears when all are written, or to
+    stdout.
 
     Parameters
     ----------
+    path : str
     kind : {"csv", "parquet", "arrow", "jsonl"}
-    sink : binary file object
     schema : pyarrow.Schema
+    force : bool
+        Whether a file that is there is replaced.
     raw : bool
         Whether CSV cells that a spreadsheet would run are left as they are.
     """
+    if path == "-":
+        if sys.stdout.name == os.devnull:  # what `app.run` opens in its place
+            raise CommandError(Exit.OUTPUT, "stdout is closed; name a file with -o.")
+        with _writer(kind, sys.stdout.buffer, schema, raw) as write:
+            yield write
+        sys.stdout.buffer.flush()
+        return
+    with (
+        placed(path, force) as temporary,
+        open(temporary, "wb") as file,
+        _writer(kind, file, schema, raw) as write,
+    ):
+        yield write
+
+
+@contextmanager
+def _writer(kind: str, sink: Any, schema: Any, raw: bool) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -16,9 +16,9 @@ from ...tables.read import scan
 from ...text import listed, plural, shown, signed
 from ..readers.table import alike, check_columns
 from . import console as o
-from .console import CommandError, Exit, Screen, check_free, table_output
+from .console import CommandError, Exit, Screen, check_free
 from .model import LoadedModel, load_model
-from .output import FORMATS
+from .output import FORMATS, table_output
 
 WITH_SETS = "Add a set of classes that lacks the true one this rarely."
 CLASS_PRIOR = "Class frequencies: balanced, or sick=0.1,well=0.9."
