@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 
+from kernelpool import ParzenClassifier
 from kernelpool.parzen import network as parzen
 from kernelpool.parzen.network import (
     PROFILES,
@@ -92,6 +93,42 @@ def test_uncovered_rows_go_to_the_nearest_kernel_and_covered_ones_do_not():
     assert np.argmax(joint, axis=1).tolist() == [0, 1, 0, 0]
     posterior = kernel_posterior(x, net)
     assert_allclose(posterior, [[0.5, 0.5, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
+
+
+def test_equally_far_kernels_vote_alike_where_none_covers_a_row():
+    """What a radius that grew until it reached one would give: 2 votes against 1 at a distance of
+    one, also where distances come from a matrix product and differ in the last bit.
+    """
+    circle = np.array([[np.cos(a), np.sin(a)] for a in (0.3, 2.0, 4.0)])
+    center = np.vstack([circle, [[-3.0, 3.0]]]) + 5.0
+    weight = np.array([1.0, 1.0, 1.0, 9.0])
+    for kernel in ("hypersphere", "epanechnikov"):
+        net = network(kernel, center, weight, (0, 2, 4), np.log([0.5, 0.25]), 0.1)
+        x = np.array([[5.0, 5.0], [-5.0, 20.0]])
+        assert_allclose(np.exp(class_scores(x, net)), [[2 * 0.5, 0.25], [0, 9 * 0.25]])
+        expected = np.array([[0.5, 0.5, 0.25, 0], [0, 0, 0, 2.25]])
+        expected /= expected.sum(axis=1, keepdims=True)
+        assert_allclose(kernel_posterior(x, net), expected, rtol=1e-12)
+
+
+def test_a_kernel_that_falls_to_zero_at_the_radius_does_not_reach_it():
+    """Categories one apart at a radius of one: whether rounding leaves 1 - u^2 above zero must not
+    matter.
+    """
+    corner = np.sqrt(0.5)
+    net = network("epanechnikov", np.eye(2) * corner, np.ones(2), (0, 1, 2), np.zeros(2), 1.0)
+    votes = np.exp(log_votes(np.eye(2) * corner, net))
+    assert votes[[0, 1], [1, 0]].tolist() == [0, 0]
+    assert_allclose(votes, np.eye(2), rtol=1e-12)
+
+
+def test_a_class_of_prior_zero_is_never_predicted():
+    X = np.array([[0.0], [1.0], [4.0], [5.0]])
+    for kernel in PROFILES:
+        model = ParzenClassifier(kernel, 0.1).fit(X, [0, 0, 1, 1])
+        for prior in ([0.0, 1.0], [1.0, 0.0]):
+            found = model.with_class_prior(prior).predict_proba([*X, [-50.0]])
+            assert found.tolist() == [prior] * 5
 
 
 def test_kernel_posteriors_are_shares_of_votes(small):

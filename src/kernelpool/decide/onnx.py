@@ -12,7 +12,7 @@ def to_graph(answers: dict[str, Any], fitted: Any, classes: np.ndarray) -> dict[
     probability = answers["probabilities"]
     label = answers["label"]
     g = probability.graph
-    code = g.op("ArgMax", probability, axis=1)  # (n, 1)
+    code = probability.argmax(axis=1, keepdims=True)  # (n, 1)
     if classes.dtype.kind == "b":
         label = label.astype(np.int64)
     decision = code.squeeze(1) * 0

@@ -25,9 +25,9 @@ N, K                ``n_kernels``,           integers    bounds: kernels to choo
                     ``n_kept``                           chosen
 ==================  =======================  ==========  ===========================================
 
-Deviations: several classes, by the largest sum. A row that no kernel covers has no votes; it goes
-to the class of its nearest kernel, which is what a radius that grew until it reached one would
-give. Features are divided by their deviations (`standardize`), or all by one power of two, before
+Deviations: several classes, by the largest sum. A row that no kernel covers has no votes; those
+nearest to it vote instead, equally far ones together, which is what a radius that grew until it
+reached one would give. Features are divided by their deviations (`standardize`), or all by one power of two, before
 distances are taken. The radius may be that with the least log-loss, and votes then have a
 temperature. The paper does not say which kernels to keep: the reduction is Fukunaga & Hayes's
 (`kernelpool.parzen.reduce`). Any other `kernelpool.parzen.network.Profile`, such as the indicator

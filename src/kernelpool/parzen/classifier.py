@@ -77,7 +77,7 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
 
     def in_support(self, X: Any) -> np.ndarray:
         """Whether any kernel covers each row; where none does, `predict` returns the class of the
-        nearest kernel.
+        nearest kernel, of several equally far ones that with the most votes.
 
         `score_samples` is minus infinity there. Hyperspheres and Epanechnikov's kernels are zero
         beyond their radius; Gaussian kernels cover everything.

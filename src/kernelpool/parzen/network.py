@@ -29,8 +29,10 @@ from ..rows import ArrayRows
 TILE = 512
 """Kernels that a block of rows meets at a time: nothing of size n x M is ever held."""
 
-INSIDE = 1 + 1e-9
-"""A hypersphere is closed, and distances are rounded: what lies this little outside is inside."""
+ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-6}
+"""Of a squared distance: two that differ by no more are equal. A hypersphere is closed, and holds
+what lies this little outside; kernels that fall to zero at the radius do not reach it.
+"""
 
 VANISHED_VOTES = 1e-200
 """Sums of Gaussian heights below this are taken about the largest term."""
@@ -102,7 +104,7 @@ class Hypersphere(Profile):
     noun = "hypersphere"
 
     def height(self, squared: np.ndarray) -> np.ndarray:
-        return (squared <= INSIDE).astype(squared.dtype)
+        return (squared <= 1 + ROUNDING[squared.dtype]).astype(squared.dtype)
 
     def log_volume(self, d: int) -> float:
         return ball_log_volume(d)
@@ -120,7 +122,7 @@ class Epanechnikov(Profile):
     noun = "epanechnikov kernel"
 
     def height(self, squared: np.ndarray) -> np.ndarray:
-        return np.maximum(1 - squared, 0.0)
+        return np.where(squared < 1 - ROUNDING[squared.dtype], 1 - squared, 0.0)
 
     def log_volume(self, d: int) -> float:
         return ball_log_volume(d) + math.log(2 / (d + 2))
@@ -262,48 +264,50 @@ def log_votes(x: np.ndarray, params: ParzenParams, own: np.ndarray | None = None
     return out
 
 
-def nearest_class(x: np.ndarray, params: ParzenParams, own: np.ndarray | None = None) -> np.ndarray:
-    """The class of the nearest kernel, (n,)."""
-    least = np.full((len(x), params.n_classes), np.inf)
+def nearest_votes(x: np.ndarray, params: ParzenParams, own: np.ndarray | None = None) -> np.ndarray:
+    """Votes of the kernels nearest to each row, (n, K): of those that a radius that grew would reach
+    first, which are several where the distances are equal but for rounding.
+    """
+    least = np.full((len(x), 1), np.inf)
+    votes = np.zeros((len(x), params.n_classes))
     for k, tile in params.tiles():
-        least[:, k] = np.minimum(least[:, k], params.squared(x, tile, own).min(axis=1))
-    return least.argmin(axis=1)
+        if params.log_scale[k] == -np.inf:
+            continue
+        squared = params.squared(x, tile, own)
+        nearer = np.minimum(least, squared.min(axis=1, keepdims=True))
+        reach = nearer * (1 + ROUNDING[squared.dtype])
+        votes *= least <= reach
+        votes[:, k] += (squared <= reach) @ params.weight[tile]
+        least = nearer
+    return votes
 
 
 def class_scores(x: np.ndarray, params: ParzenParams) -> np.ndarray:
-    """log P(C_k) p(x|C_k) up to a constant, (n, K); rows that no kernel covers are given to the
-    class of their nearest kernel.
+    """log P(C_k) p(x|C_k) up to a constant, (n, K); where no kernel covers a row, those nearest to
+    it vote.
     """
     joint = log_votes(x, params) + params.log_scale
     rows = joint.max(axis=1) == -np.inf
     if rows.any():
-        joint[rows] = safe_log(np.eye(joint.shape[1])[nearest_class(x[rows], params)])
+        joint[rows] = safe_log(nearest_votes(x[rows], params)) + params.log_scale
     return joint
 
 
 def kernel_posterior(x: np.ndarray, params: ParzenParams) -> np.ndarray:
-    """P(i|x), the class summed out, (n, M); all on the nearest kernel where none covers the row."""
+    """P(i|x), the class summed out, (n, M); where no kernel covers a row, of those nearest to it."""
     squared = params.squared(x, slice(None)) / params.radius**2
     votes = safe_log(params.weight) + params.log_scale[params.codes]
     log_posterior = params.profile.log_height(squared) + votes
-    rows = np.flatnonzero(log_posterior.max(axis=1) == -np.inf)
-    log_posterior[rows, squared[rows].argmin(axis=1)] = 0.0
+    rows = log_posterior.max(axis=1) == -np.inf
+    reach = np.where(votes > -np.inf, squared[rows], np.inf)
+    nearest = reach <= reach.min(axis=1, keepdims=True) * (1 + ROUNDING[reach.dtype])
+    log_posterior[rows] = np.where(nearest, votes, -np.inf)
     return softmax(log_posterior, axis=1)
 
 
 def predicted_codes(x: np.ndarray, params: ParzenParams) -> np.ndarray:
     """The class of each row, (n,)."""
     return each_row(lambda x: class_scores(x, params).argmax(axis=1), x)
-
-
-def tempered_scores(scores: np.ndarray, temperature: float) -> np.ndarray:
-    """Class scores (n, K) at a temperature, up to a constant of the row; a temperature of one
-    leaves them as they are.
-    """
-    if temperature == 1:
-        return scores
-    below = np.nan_to_num(scores - scores.max(axis=1, keepdims=True), neginf=-np.inf)
-    return np.maximum(below, -LONGEST_ODDS) / temperature
 
 
 def near_copies(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -373,9 +377,14 @@ class ParzenNetwork:
             center,
             self.kernel_weights,
             self.offsets,
-            self.log_scale,
+            self.log_scale + self.shift,
             self.radius / self.space.unit,
         )
+
+    @property
+    def shift(self) -> np.ndarray:
+        """What `class_prior` adds to log P(C_k|x), (K,)."""
+        return prior_shift(self.class_prior, self.fitted_prior)
 
     @property
     def votes(self) -> np.ndarray:
@@ -394,12 +403,20 @@ class ParzenNetwork:
         """`function(x, params)` of complete rows."""
         return each_row(lambda x: function(x, self.params), self.space.inside(z))
 
+    def tempered(self, scores: Any) -> Any:
+        """Class scores at the temperature, which is that of the priors of the fit, up to a constant
+        of the row, (n, K).
+        """
+        if self.temperature == 1:
+            return scores
+        shift = self.shift
+        scores = scores - np.where(np.isfinite(shift), shift, 0.0)
+        below = scores - scores.max(axis=1, keepdims=True)
+        return below.clip(-LONGEST_ODDS) * (1 / self.temperature) + shift
+
     def log_proba(self, z: np.ndarray) -> np.ndarray:
         """log P(C_k|x) of complete rows, (n, K)."""
-        scores = tempered_scores(self.of_rows(class_scores, z), self.temperature)
-        if self.class_prior is not self.fitted_prior:
-            scores = scores + prior_shift(self.class_prior, self.fitted_prior)
-        return log_softmax(scores, axis=1)
+        return log_softmax(self.tempered(self.of_rows(class_scores, z)), axis=1)
 
     def log_density(self, z: np.ndarray) -> np.ndarray:
         """log p(x|C_k) of complete rows, (n, K)."""
@@ -419,8 +436,7 @@ class ParzenNetwork:
         def of_block(x: np.ndarray, own: np.ndarray) -> np.ndarray:
             joint = log_votes(x, params, own) + params.log_scale
             reached = np.isfinite(joint.max(axis=1, keepdims=True))
-            scores = tempered_scores(np.where(reached, joint, 0.0), self.temperature)
-            return log_softmax(scores, axis=1)
+            return log_softmax(self.tempered(np.where(reached, joint, 0.0)), axis=1)
 
         return each_row(of_block, params.center, copies)
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import safe_log
-from ..base.classifier import prior_shift
 from ..errors import KernelpoolError
-from .network import INSIDE, LONGEST_ODDS, PROFILES, FittedParzen, GaussianProfile, Hypersphere
+from .network import PROFILES, ROUNDING, FittedParzen, GaussianProfile
 
 
 def to_graph(x: Any, fitted: FittedParzen) -> dict[str, Any]:
@@ -31,47 +29,32 @@ def to_graph(x: Any, fitted: FittedParzen) -> dict[str, Any]:
     unit = network.space.scale * network.space.unit * net.radius
     rows = x.indicators(fitted.door.columns.levels).framed(network.space.location, unit)
     squared = rows.squared_distances(net.center / net.radius, narrow=net.narrow)  # (n, M)
-    log_norm = network.log_norm
-    weight = np.eye(net.n_classes)[net.codes] * net.weight[:, None]  # votes of kernels, (M, K)
-    alone = np.where(weight.any(axis=0), -safe_log(weight.sum(axis=0)) - log_norm, -np.inf)
-    shift = prior_shift(network.class_prior, network.fitted_prior)
-    log_scale = net.log_scale - log_norm
-
-    def from_votes(log_votes: Any) -> dict[str, Any]:
-        joint = log_votes + g.finite(log_scale + shift)
-        return {
-            "scores": joint,
-            "probabilities": joint.softmax(),
-            "log_density": log_votes + g.finite(alone),
-            "score_samples": joint.logsumexp(),
-        }
-
     if isinstance(profile, GaussianProfile):
         terms = squared * -0.5 + g.safe_log(net.weight)
         log_votes = _by_class(terms, net, lambda a: a.logsumexp().unsqueeze(1), g.forbidden)
-        scores = log_votes + g.finite(log_scale)
-        if network.temperature != 1:
-            scores = (scores - scores.max(1)).clip(-LONGEST_ODDS) * (1 / network.temperature)
-        scores = scores + g.finite(shift)
-        return from_votes(log_votes) | {"scores": scores, "probabilities": scores.softmax()}
-    if isinstance(profile, Hypersphere):
-        # the slack that rounding asks for is that of the type
-        height = (squared <= (INSIDE if g.dtype == np.float64 else 1 + 1e-6)).astype(g.dtype)
+        scores = log_votes
     else:
-        height = g.op("Relu", 1.0 - squared)
-    votes = height @ weight  # (n, K)
-    positive = votes > 0.0
-    answers = from_votes(g.where(positive, np.log(g.where(positive, votes, 1.0)), g.forbidden))
-    # where no kernel covers a row, the class of the nearest
-    least = _by_class(squared, net, lambda a: g.op("ReduceMin", a, [1]), -g.forbidden)
-    code = g.op("ArgMin", least, axis=1)
-    nearest = (code == np.arange(net.n_classes)[None, :]).astype(g.dtype)
-    covered = votes.max(1) > 0.0
+        vote = np.eye(net.n_classes)[net.codes] * net.weight[:, None]  # (M, K)
+        votes = profile.height(squared) @ vote  # (n, K)
+        log_votes = votes.safe_log()
+        # where no kernel covers a row, those nearest to it vote, as in `nearest_votes`
+        possible = np.isfinite(net.log_scale)
+        reach = squared + np.where(possible[net.codes], 0.0, -g.forbidden)
+        least = reach.min(axis=1, keepdims=True)
+        # a runtime may drop a factor next to one
+        nearest = reach <= least + least * ROUNDING[g.dtype]
+        covered = (votes * possible.astype(float)).max(axis=1, keepdims=True) > 0.0
+        scores = np.where(covered, votes, nearest.astype(g.dtype) @ vote).safe_log()
+    scores = network.tempered(scores + g.finite(net.log_scale))
+    has_kernels = np.diff(net.offsets) > 0
+    alone = np.where(has_kernels, -np.log(network.votes) - network.log_norm, g.forbidden)
+    log_density = log_votes + alone
+    evidence = (log_density + g.safe_log(network.class_prior)).logsumexp()
     return {
-        "scores": g.where(covered, answers["scores"], nearest),
-        "probabilities": g.where(covered, answers["probabilities"], nearest),
-        "log_density": g.where(positive, answers["log_density"], -np.inf),
-        "score_samples": g.where(covered.squeeze(1), answers["score_samples"], -np.inf),
+        "scores": scores,
+        "probabilities": scores.softmax(),
+        "log_density": log_density.with_infinity(),
+        "score_samples": evidence.with_infinity(),
     }
 
 

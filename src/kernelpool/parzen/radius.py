@@ -24,7 +24,7 @@ from ..arrays import safe_log, squared_distances
 from ..data.folds import Loss, held_out_loss
 from ..data.labels import Labeled, merge_duplicates
 from ..data.scale import mean_and_variance
-from .network import LONGEST_ODDS, ParzenParams, Profile, each_row, near_copies, nearest_class
+from .network import LONGEST_ODDS, ParzenParams, Profile, each_row, near_copies, nearest_votes
 
 LOO_ROWS = 4096
 """Rows that are left out to choose a radius: a random sample of so many, or of more where pairs
@@ -220,11 +220,13 @@ def wrong_rows(
         for i, radius in enumerate(radii):
             votes[i, :, k] += params.profile.height(squared * (1 / radius**2)) @ weight
     uncovered = votes.max(axis=2) == 0  # (R, n)
-    most = (votes * np.exp(params.log_scale - params.log_scale.max())).argmax(axis=2)
     rows = uncovered.any(axis=0)
-    nearest = np.zeros(len(x), int)
-    nearest[rows] = nearest_class(x[rows], params, own[rows])
-    return (np.where(uncovered, nearest, most) != label).T
+    if rows.any():
+        nearest = np.zeros(votes.shape[1:])
+        nearest[rows] = nearest_votes(x[rows], params, own[rows])
+        votes = np.where(uncovered[:, :, None], nearest, votes)
+    most = (votes * np.exp(params.log_scale - params.log_scale.max())).argmax(axis=2)
+    return (most != label).T
 
 
 # -- the width with the least log-loss -------------------------------------------------------------

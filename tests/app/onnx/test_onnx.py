@@ -24,7 +24,9 @@ from zoo import EXAMPLES, example, kernels, rows, table
 import kernelpool
 from kernelpool import (
     ConformalClassifier,
+    ParzenClassifier,
     RBFNetworkClassifier,
+    ReducedParzenClassifier,
     RejectClassifier,
     SharedKernelClassifier,
     SharingAverageClassifier,
@@ -57,8 +59,8 @@ def run(model, x, dtype=np.float32):
 
 
 def expected(model, x):
-    """What the estimator says in float64 of rows that are float32."""
-    x = np.asarray(x, np.float64)
+    """What the estimator says in float64 of rows that are float32, or of a table."""
+    x = x if isinstance(x, pd.DataFrame) else np.asarray(x, np.float64)
     if isinstance(model, kernelpool.EMLogRegressor):
         return dict(zip(("prediction", "std"), model.predict(x, return_std=True), strict=True))
     found = {"label": model.predict(x), "probabilities": model.predict_proba(x)}
@@ -253,6 +255,27 @@ def test_other_networks_answer_categories_and_refuse_missing_cells(name):
         lacking.loc[3, column] = None
         with pytest.raises(Exception, match="A cell is missing, and the exported network takes"):
             run(exported, lacking)
+
+
+WORDS = {
+    "reduced": ReducedParzenClassifier(0.3, random_state=0),
+    "reduced epanechnikov": ReducedParzenClassifier(4, kernel="epanechnikov", random_state=0),
+    "full": ParzenClassifier("hypersphere", "loo", random_state=0),
+}
+
+
+@pytest.mark.parametrize("precision", ["mixed", "float32"])
+@pytest.mark.parametrize("name", WORDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_words_alone_outside_all_kernels(seed, name, precision):
+    """Rows are equally far from kernels of several classes, by the dozen."""
+    rng = np.random.default_rng(seed)
+    color = rng.choice(["red", "green", "blue", "grey"], 150)
+    frame = pd.DataFrame({"color": color, "size": rng.choice(list("xyz"), 150)})
+    model = clone(WORDS[name]).fit(frame, (color == "red") + rng.normal(size=150) * 0.5 > 0.5)
+    x = pd.concat([frame, frame.assign(color="new"), frame.assign(color="new", size="new")])
+    assert 0 < model.in_support(x).mean() < 0.8
+    assert_agree(run(kernelpool.to_onnx(model, precision=precision), x), expected(model, x), 1e-5)
 
 
 # -- labels, pipelines, metadata -------------------------------------------------------------------

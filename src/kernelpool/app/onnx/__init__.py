@@ -110,8 +110,10 @@ def to_onnx(
     inputs, x = inputs_of(g, steps, last, outside)
     answers = graph_answers(last, x)
     if hasattr(last, "classes_"):
-        code = g.op("ArgMax", answers.pop("scores"), axis=1, keepdims=0)
-        answers = {"label": g.op("Gather", np.asarray(last.classes_), code)} | answers
+        code = answers.pop("scores").argmax(axis=1)
+        classes = np.asarray(last.classes_)
+        kind = str if classes.dtype.kind in "UO" else classes.dtype
+        answers = {"label": g.op("Gather", classes, code, dtype=kind)} | answers
     if isinstance(estimator, RejectClassifier):
         answers = refused(answers, estimator, np.asarray(last.classes_))
     if steps is not None:

@@ -42,6 +42,8 @@ OPERATORS: dict[Any, str] = {
     np.tanh: "Tanh",
     np.isnan: "IsNaN",
     np.logical_not: "Not",
+    np.maximum: "Max",
+    np.minimum: "Min",
     np.equal: "Equal",
     np.greater: "Greater",
     np.greater_equal: "GreaterOrEqual",
@@ -50,42 +52,75 @@ OPERATORS: dict[Any, str] = {
 }
 """ONNX's names of NumPy's functions."""
 
+LOGICAL = (
+    np.isnan,
+    np.logical_not,
+    np.equal,
+    np.greater,
+    np.greater_equal,
+    np.less,
+    np.less_equal,
+)
+"""Those whose answers are booleans."""
+
 
 class Tensor(NDArrayOperatorsMixin):
     """A value in a graph. `a + b`, `a @ b`, `np.exp(a)` ... add nodes; arrays and numbers among
     their operands become constants.
     """
 
-    def __init__(self, graph: "Graph", name: str) -> None:
+    def __init__(self, graph: "Graph", name: str, dtype: Any = None) -> None:
         self.graph = graph
         self.name = name
+        self.dtype = np.dtype(dtype or graph.dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any) -> "Tensor":
-        return self.graph.op(OPERATORS[ufunc], *inputs)
+        (dtype,) = {a.dtype for a in inputs if isinstance(a, Tensor)}
+        operands = [a if isinstance(a, Tensor) else np.asarray(a, dtype) for a in inputs]
+        output = np.dtype(bool) if ufunc in LOGICAL else dtype
+        return self.graph.op(OPERATORS[ufunc], *operands, dtype=output)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> "Tensor":
+        if function is np.where:
+            return self.graph.where(*args)
+        raise NotImplementedError(function)
+
+    def alike(self, operator: str, *inputs: Any, **attributes: Any) -> "Tensor":
+        """The output of a node of this and further inputs, of the same type."""
+        return self.graph.op(operator, self, *inputs, dtype=self.dtype, **attributes)
 
     def astype(self, dtype: Any) -> "Tensor":
         """In another type."""
-        return self.graph.op("Cast", self, to=self.graph.kind(dtype))
+        return self.graph.op("Cast", self, to=self.graph.kind(dtype), dtype=dtype)
 
     def sum(self, axis: int, keepdims: bool = False) -> "Tensor":
         """Along an axis."""
-        return self.graph.op("ReduceSum", self, [axis], keepdims=int(keepdims))
+        return self.alike("ReduceSum", [axis], keepdims=int(keepdims))
 
-    def max(self, axis: int) -> "Tensor":
-        """Along an axis, which stays."""
-        return self.graph.op("ReduceMax", self, [axis])
+    def max(self, axis: int, keepdims: bool = False) -> "Tensor":
+        """Along an axis."""
+        return self.alike("ReduceMax", [axis], keepdims=int(keepdims))
+
+    def min(self, axis: int, keepdims: bool = False) -> "Tensor":
+        """Along an axis."""
+        return self.alike("ReduceMin", [axis], keepdims=int(keepdims))
+
+    def argmax(self, axis: int, keepdims: bool = False) -> "Tensor":
+        """The position of the largest along an axis."""
+        keep = int(keepdims)
+        return self.graph.op("ArgMax", self, axis=axis, keepdims=keep, dtype=np.int64)
 
     def unsqueeze(self, axis: int) -> "Tensor":
         """With a new axis."""
-        return self.graph.op("Unsqueeze", self, [axis])
+        return self.alike("Unsqueeze", [axis])
 
     def squeeze(self, axis: int) -> "Tensor":
         """Without an axis of size one."""
-        return self.graph.op("Squeeze", self, [axis])
+        return self.alike("Squeeze", [axis])
 
     def take(self, indices: Any) -> "Tensor":
         """Some of the columns."""
-        return self.graph.op("Gather", self, indices, axis=1)
+        return self.alike("Gather", indices, axis=1)
 
     def row_of(self, table: np.ndarray, column: int) -> "Tensor":
         """The row of a table, (levels, m), at the code in a column: (n, m)."""
@@ -94,7 +129,7 @@ class Tensor(NDArrayOperatorsMixin):
 
     def slice(self, start: int, stop: int, axis: int = 1) -> "Tensor":
         """A range along an axis."""
-        return self.graph.op("Slice", self, [start], [stop], [axis])
+        return self.alike("Slice", [start], [stop], [axis])
 
     def clip(self, low: float = -np.inf, high: float = np.inf) -> "Tensor":
         """Within bounds."""
@@ -110,8 +145,17 @@ class Tensor(NDArrayOperatorsMixin):
 
     def logsumexp(self) -> "Tensor":
         """log sum exp along the second axis."""
-        peak = self.max(1)
+        peak = self.max(1, keepdims=True)
         return np.log(np.exp(self - peak).sum(1)) + peak.squeeze(1)
+
+    def safe_log(self) -> "Tensor":
+        """Logarithms, `Graph.forbidden` for log 0."""
+        positive = self > 0.0
+        return np.where(positive, np.log(np.where(positive, self, 1.0)), self.graph.forbidden)
+
+    def with_infinity(self) -> "Tensor":
+        """Log-densities, minus infinity for what `Graph.forbidden` is part of."""
+        return np.where(self > self.graph.forbidden / 2, self, -np.inf)
 
     def any(self) -> "Tensor":
         """Whether any entry is not zero, a scalar; there may be no rows."""
@@ -234,20 +278,25 @@ class Graph:
         *inputs: Any,
         name: str | None = None,
         message: str | None = None,
+        dtype: Any = None,
         **attributes: Any,
     ) -> Tensor:
-        """Add a node, and return its output. A runtime quotes `message` where the node fails."""
+        """Add a node, and return its output, of the type of the graph if no other is given. A
+        runtime quotes `message` where the node fails.
+        """
         from onnx import helper
 
         names = [a.name if isinstance(a, Tensor) else self.constant(a) for a in inputs]
         output = name or f"/{operator.lower()}_{next(self._names)}"
         node = helper.make_node(operator, names, [output], name=message or output, **attributes)
         self.nodes.append(node)
-        return Tensor(self, output)
+        return Tensor(self, output, dtype)
 
     def where(self, condition: Tensor, a: Any, b: Any) -> Tensor:
         """`a` where the condition is true, else `b`."""
-        return self.op("Where", condition, a, b)
+        dtype = next((t.dtype for t in (a, b) if isinstance(t, Tensor)), self.dtype)
+        operands = [t if isinstance(t, Tensor) else np.asarray(t, dtype) for t in (a, b)]
+        return self.op("Where", condition, *operands, dtype=dtype)
 
     def concat(self, tensors: list[Tensor]) -> Tensor:
         """Tensors along the second axis."""
