@@ -67,6 +67,9 @@ and minutes of the zone. Without a zone, times are in UTC.
 
 EPOCH = datetime(1970, 1, 1)
 
+FIRST_CELLS = 1000
+"""By which a column of words is known at once."""
+
 MICROSECONDS = 86400e6
 """Of a day."""
 
@@ -172,9 +175,7 @@ def parsed_numbers(
         What stands before the decimals.
     """
     if _is_arrow(texts) and decimal == ".":
-        import pyarrow as pa
-
-        cells = _arrow_cast(_arrow_text(texts, missing), (pa.float64(),))
+        cells = _arrow_numbers(texts, missing)
         if cells is not None:
             return cells
     return _parsed(texts, missing, lambda text: number_of(text, decimal))
@@ -237,16 +238,18 @@ class Cells:
             return CATEGORY
         return None
 
-    def add(self, texts: Any) -> None:
-        """Cells of a batch: text or None, or an Arrow array of text."""
+    def add(self, texts: Any) -> np.ndarray | None:
+        """Cells of a batch: text or None, or an Arrow array of text. Of such an array that holds
+        plain numbers alone also these numbers, NaN where a cell is missing, (n,).
+        """
         if len(self._words) > FEW_WORDS and len(self._few) > FEW:
-            return  # all is known
-        values = self._plain_numbers(texts)
-        if values is not None:
+            return None  # all is known
+        numbers = self._plain_numbers(texts)
+        if numbers is not None:
             self._forms.add(NUMBER)
-            self._few.update(values[: FEW + 1 - len(self._few)])
-            return
-        for text in dict.fromkeys(distinct_texts(texts, self.missing)[1]):
+            return numbers
+        distinct = texts.unique() if _is_arrow(texts) else texts
+        for text in dict.fromkeys(distinct_texts(distinct, self.missing)[1]):
             if len(self._few) <= FEW:
                 self._few.add(text)
             form = self._form(text)
@@ -257,23 +260,29 @@ class Cells:
                 self.odd = text
             if form == "word" and len(self._words) <= FEW_WORDS:
                 self._words.add(text)
+        return None
 
-    def _plain_numbers(self, texts: Any) -> list[str] | None:
-        """Some distinct cells of an Arrow array that holds numbers alone, of which none has leading
-        zeros; None where that is to be seen cell by cell.
+    def _plain_numbers(self, texts: Any) -> np.ndarray | None:
+        """An Arrow array that holds numbers alone, of which none has leading zeros; None where that
+        is to be seen cell by cell.
         """
         if not _is_arrow(texts) or self.decimal != ".":
             return None
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        text = _arrow_text(texts, self.missing)
-        cells = _arrow_cast(text, (pa.float64(),))
-        zeros = pc.any(pc.match_substring_regex(text, f"^{LEADING_ZEROS.pattern}$")).as_py()
-        if cells is None or cells[1].any() or zeros:
+        cells = _arrow_numbers(texts, self.missing)
+        if cells is None or cells[1].any():
             return None
-        values: list[str] = text.unique().drop_null()[: 2 * FEW + 2].to_pylist()
-        return [value for value in values if value not in self._few]
+        x = cells[0]
+        whole = texts.filter(x == np.trunc(x)).cast(pa.string())
+        pattern = rf"^\s*{LEADING_ZEROS.pattern}\s*$"
+        if pc.any(pc.match_substring_regex(whole, pattern)).as_py():
+            return None
+        if len(self._few) <= FEW:
+            few = texts.filter(~np.isnan(x)).unique()[: 2 * FEW + 2].to_pylist()
+            self._few.update([v for v in map(str.strip, few) if v not in self._few][: FEW + 1])
+        return x
 
     def _form(self, text: str) -> str:
         if LEADING_ZEROS.fullmatch(text):
@@ -325,6 +334,19 @@ def _arrow_text(column: Any, missing: Sequence[str]) -> Any:
     return pc.if_else(absent, pa.scalar(None, pa.string()), text)
 
 
+def _arrow_numbers(texts: Any, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Cells as float64, and where one is not finite; None where some are neither numbers nor
+    missing.
+    """
+    import pyarrow as pa
+
+    if not missing and not pa.types.is_dictionary(texts.type):  # hardly ever is a cell not plain
+        cells = _arrow_cast(texts, (pa.float64(),))
+        if cells is not None and not cells[1].any():
+            return cells
+    return _arrow_cast(_arrow_text(texts, missing), (pa.float64(),))
+
+
 def _arrow_cast(text: Any, types: Iterable[Any]) -> tuple[np.ndarray, np.ndarray] | None:
     """Stripped text as the first of some types that all cells can have, as float64, and where a
     cell is not finite; None where there is no such type.
@@ -335,6 +357,7 @@ def _arrow_cast(text: Any, types: Iterable[Any]) -> tuple[np.ndarray, np.ndarray
 
     for kind in types:
         try:
+            text[:FIRST_CELLS].cast(kind)  # a cast that fails is slow
             cells = text.cast(kind)
         except pa.ArrowInvalid:
             continue
