@@ -24,6 +24,7 @@ Gaussian; the ridge; rows have weights.
 """
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ..arrays import squared_distances
 from ..lbfgs import maximize
@@ -87,5 +88,6 @@ def learned_metric(
         return gradient.ravel().astype(np.float64), value
 
     tol = 1e-6 if narrow else 1e-9
-    best = maximize(objective, np.eye(d).ravel(), max_iter=METRIC_STEPS, tol=tol)
+    with threadpool_limits(1, user_api="blas"):  # more threads round otherwise, and steps add up
+        best = maximize(objective, np.eye(d).ravel(), max_iter=METRIC_STEPS, tol=tol)
     return best.point.reshape(d, d)
