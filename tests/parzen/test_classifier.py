@@ -330,3 +330,23 @@ def test_a_fraction_counts_rows_and_classes_get_their_shares():
     rare = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:40]])
     network = reduced_network(0.1, edit=False, random_state=0).fit(X[rare], y[rare])
     assert np.bincount(network.kernel_classes_).tolist() == [20, 4]
+
+
+@pytest.mark.parametrize("kernel", ["hypersphere", "epanechnikov", "gaussian"])
+@pytest.mark.parametrize("missing", [[1], [0, 2]])
+def test_density_of_a_row_with_missing_cells_is_that_of_the_known_ones(kernel, missing):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3)) * [1.0, 5.0, 0.1]
+    network = ParzenClassifier(kernel, 1.4, random_state=0).fit(X, X[:, 0] > 0)
+    row = X[0] * 0.9
+    ends = [(X[:, i].min(), X[:, i].max(), 7 * X[:, i].std()) for i in missing]
+    grids = [np.linspace(low - beyond, high + beyond, 801) for low, high, beyond in ends]
+    cells = np.stack([g.ravel() for g in np.meshgrid(*grids)], axis=1)
+    rows = np.tile(row, (len(cells), 1))
+    rows[:, missing] = cells
+    volume = np.prod([g[1] - g[0] for g in grids])
+    integral = np.exp(network.log_density(rows)).sum(axis=0) * volume
+    row[missing] = np.nan
+    assert_allclose(np.exp(network.log_density([row]))[0], integral, rtol=2e-2 / len(missing) ** 2)
+    row[:] = np.nan
+    assert_allclose(network.log_density([row]), 0, atol=1e-12)

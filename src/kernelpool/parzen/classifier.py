@@ -58,7 +58,8 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         return self._encoded(X)
 
     def _density(self, rows: Any) -> Any:
-        return partial(self._fitted.door.averaged, rows, self._fitted.network.log_density, log=True)
+        fitted = self._fitted
+        return partial(fitted.network.log_density, fitted.door.columns.indicators(rows))
 
     def _evidence(self, rows: Any) -> Any:
         log_prior = safe_log(self.class_prior_)

@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -23,6 +23,7 @@ from ..arrays import safe_log, squared_distances
 from ..base.classifier import prior_shift
 from ..complete.classifier import CompleteDoor
 from ..data.folds import row_keys
+from ..errors import KernelpoolError
 from ..records import nested, saved
 from ..rows import ArrayRows
 
@@ -93,46 +94,71 @@ class Profile(ABC):
         """Logarithm of the height."""
         return safe_log(self.height(squared))
 
+    def marginal(self, n: int) -> "Profile | None":
+        """The kernel with n of its features integrated out, up to a factor; None where it is not
+        known.
+        """
+        return None
+
     def squared(self, x: np.ndarray, center: np.ndarray, narrow: bool) -> np.ndarray:
         """Squared distances of rows from centers, (n, m)."""
         return squared_distances(x, center, narrow)
 
 
-class Hypersphere(Profile):
+class Ball(Profile):
+    """(1 - u^2)^power within the radius."""
+
+    power: float
+
+    def height(self, squared: np.ndarray) -> np.ndarray:
+        inside = squared < 1 - ROUNDING[squared.dtype]
+        return np.where(inside, np.maximum(1 - squared, 0.0) ** self.power, 0.0)
+
+    def log_volume(self, d: int) -> float:
+        gamma = math.lgamma
+        q = self.power
+        return ball_log_volume(d) + gamma(d / 2 + 1) + gamma(q + 1) - gamma(d / 2 + q + 1)
+
+    def variance(self, d: int) -> float:
+        return 1 / (d + 2 + 2 * self.power)
+
+    def sample(self, n: int, d: int, rng: Any) -> np.ndarray:
+        """The squared length is of the beta distribution with parameters d / 2 and power + 1."""
+        return _directions(n, d, rng) * rng.beta(d / 2, self.power + 1, size=(n, 1)) ** 0.5
+
+    def marginal(self, n: int) -> Profile:
+        """Integrals over balls are powers again: each feature adds a half."""
+        return _PowerOfBall(self.power + n / 2) if n else self
+
+
+class _PowerOfBall(Ball):
+    noun = "ball"
+
+    def __init__(self, power: float) -> None:
+        self.power = power
+
+
+class Hypersphere(Ball):
     """The indicator of a ball: one vote for all rows within the radius."""
 
     noun = "hypersphere"
+    power = 0.0
 
     def height(self, squared: np.ndarray) -> np.ndarray:
         return (squared <= 1 + ROUNDING[squared.dtype]).astype(squared.dtype)
-
-    def log_volume(self, d: int) -> float:
-        return ball_log_volume(d)
-
-    def variance(self, d: int) -> float:
-        return 1 / (d + 2)
 
     def sample(self, n: int, d: int, rng: Any) -> np.ndarray:
         return _directions(n, d, rng) * rng.uniform(size=(n, 1)) ** (1 / d)
 
 
-class Epanechnikov(Profile):
+class Epanechnikov(Ball):
     """1 - u^2 within the radius."""
 
     noun = "epanechnikov kernel"
+    power = 1.0
 
     def height(self, squared: np.ndarray) -> np.ndarray:
         return np.where(squared < 1 - ROUNDING[squared.dtype], 1 - squared, 0.0)
-
-    def log_volume(self, d: int) -> float:
-        return ball_log_volume(d) + math.log(2 / (d + 2))
-
-    def variance(self, d: int) -> float:
-        return 1 / (d + 4)
-
-    def sample(self, n: int, d: int, rng: Any) -> np.ndarray:
-        """The squared length is of the beta distribution with parameters d / 2 and 2."""
-        return _directions(n, d, rng) * rng.beta(d / 2, 2, size=(n, 1)) ** 0.5
 
 
 class GaussianProfile(Profile):
@@ -156,6 +182,9 @@ class GaussianProfile(Profile):
     def sample(self, n: int, d: int, rng: Any) -> np.ndarray:
         return rng.standard_normal((n, d))
 
+    def marginal(self, n: int) -> Profile:
+        return self
+
 
 PROFILES: dict[str, type[Profile]] = {
     "hypersphere": Hypersphere,
@@ -173,6 +202,12 @@ def _directions(n: int, d: int, rng: Any) -> np.ndarray:
     """Points drawn from the unit sphere, (n, d)."""
     normal = rng.standard_normal((n, d))
     return normal / np.linalg.norm(normal, axis=1, keepdims=True)
+
+
+def log_integral(profile: Profile, radius: float, scale: np.ndarray) -> float:
+    """log of the integral of a kernel over features that are divided by `scale`, (d,)."""
+    d = len(scale)
+    return float(profile.log_volume(d) + d * math.log(radius) + np.log(scale).sum())
 
 
 def ball_log_volume(d: int) -> float:
@@ -395,9 +430,7 @@ class ParzenNetwork:
     @property
     def log_norm(self) -> float:
         """log of the integral of a kernel in the units of the data."""
-        scale = self.space.scale
-        log_volume = self.profile.log_volume(len(scale)) + len(scale) * math.log(self.radius)
-        return float(log_volume + np.log(scale).sum())
+        return log_integral(self.profile, self.radius, self.space.scale)
 
     def of_rows(self, function: Callable[..., np.ndarray], z: np.ndarray) -> np.ndarray:
         """`function(x, params)` of complete rows."""
@@ -419,8 +452,28 @@ class ParzenNetwork:
         return log_softmax(self.tempered(self.of_rows(class_scores, z)), axis=1)
 
     def log_density(self, z: np.ndarray) -> np.ndarray:
-        """log p(x|C_k) of complete rows, (n, K)."""
-        return self.of_rows(log_votes, z) - np.log(self.votes) - self.log_norm
+        """log p(x|C_k), (n, K); of rows with missing cells that of the known ones."""
+        x = self.space.inside(z)
+        patterns, pattern = np.unique(np.isnan(x), axis=0, return_inverse=True)
+        out = np.empty((len(x), self.params.n_classes))
+        for i, missing in enumerate(patterns):
+            at = pattern.ravel() == i
+            marginal = self._marginal(~missing)
+            log_norm = log_integral(marginal.profile, self.radius, self.space.scale[~missing])
+            log_vote = each_row(partial(log_votes, params=marginal), x[at][:, ~missing])
+            out[at] = log_vote - np.log(self.votes) - log_norm
+        return out
+
+    def _marginal(self, known: np.ndarray) -> ParzenParams:
+        """The kernels of some features alone."""
+        n_missing = int((~known).sum())
+        profile = self.profile.marginal(n_missing) if n_missing else self.profile
+        if profile is None:
+            raise KernelpoolError(
+                f"{self.profile.noun} has no `marginal`, by which rows with missing cells get "
+                "densities: give it one, or impute the rows."
+            )
+        return replace(self.params, profile=profile, center=self.params.center[:, known])
 
     def covered(self, z: np.ndarray) -> np.ndarray:
         """Whether any kernel covers each of some complete rows, (n,)."""
