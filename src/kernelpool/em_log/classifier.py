@@ -448,9 +448,9 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
         """
         x = self._checked(X)
         fitted = self._fitted
-        mean = fitted.network.outputs(x)
-        mean = mean[:, 0] if fitted.single_output else mean
-        if not return_std:
-            return mean
-        std = fitted.deviation(x)
-        return mean, std[:, 0] if fitted.single_output else std
+        activations = fitted.network.activations(x)
+        mean, std = fitted.predicted(activations)
+        if fitted.single_output:
+            mean = mean[:, 0]
+            std = std[:, 0]
+        return (mean, std) if return_std else mean

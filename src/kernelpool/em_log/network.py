@@ -34,7 +34,7 @@ from .readout import LeastSquares, Logistic, Readout
 
 ACTIVATIONS = ("density", "gaussian", "normalized")
 
-LARGEST = 300.0
+LARGEST = {np.dtype(np.float64): 300.0, np.dtype(np.float32): 80.0}
 """Largest exponent of a column: a row nearer to a kernel than any that it was trained on stays
 finite."""
 
@@ -81,9 +81,9 @@ class Hidden:
         return np.hstack([columns, np.ones((len(columns), 1))]), log_scale, log_unit
 
 
-def scaled_columns(log_activation: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
+def scaled_columns(log_activation: Any, log_scale: np.ndarray) -> Any:
     """The activations divided by exp(log_scale), (n, M)."""
-    return np.exp(np.minimum(log_activation - log_scale, LARGEST))
+    return np.exp(np.minimum(log_activation - log_scale, LARGEST[log_activation.dtype]))
 
 
 @saved(kw_only=True)
@@ -135,18 +135,22 @@ class EMLogNetwork:
         log_activation = hidden.log_activation(rows, mixture.natural_params(rows.eps), self.mixing)
         return scaled_columns(log_activation, log_scale)
 
-    def outputs(self, x: np.ndarray) -> np.ndarray:
+    def outputs(self, activations: Any) -> Any:
         """(n, o)."""
-        return self.activations(x) @ self.readout[:-1] + self.readout[-1]
+        return activations @ self.readout[:-1] + self.readout[-1]
+
+    def class_outputs(self, activations: Any) -> Any:
+        """Of a classifier log-odds, or by least squares what is proportional to P(C_k|x), (n, K)."""
+        output = self.outputs(activations)
+        if self.readout.shape[1] == 1:
+            output = np.hstack([output * 0 if self.smallest is None else 1 - output, output])
+        return output if self.smallest is None else np.maximum(output, self.smallest)
 
     def log_proba(self, x: np.ndarray) -> np.ndarray:
         """log P(C_k|x) of a classifier, (n, K)."""
-        output = self.outputs(x)
-        if output.shape[1] == 1:
-            output = np.hstack([0 * output if self.smallest is None else 1 - output, output])
+        output = self.class_outputs(self.activations(x))
         if self.smallest is None:
             return log_softmax(output, axis=1)
-        output = np.maximum(output, self.smallest)
         return np.log(output / output.sum(axis=1, keepdims=True))
 
 
@@ -171,11 +175,14 @@ class FittedEMLogRegressor:
     single_output: bool
     """Whether y was one-dimensional."""
 
-    def deviation(self, x: np.ndarray) -> np.ndarray:
-        """Standard deviation of a new observation, (n, o)."""
-        columns = np.column_stack([self.network.activations(x), np.ones(len(x))])
-        leverage = ((columns @ self.readout_covariance) * columns).sum(axis=1)
-        return np.sqrt((1 + np.maximum(leverage, 0))[:, None] * self.noise_variance)
+    def predicted(self, activations: Any) -> tuple[Any, Any]:
+        """Mean and standard deviation of a new observation, (n, o) each."""
+        spread = self.readout_covariance
+        quadratic = (activations @ spread[:-1, :-1]) * activations
+        linear = activations @ (2 * spread[:-1, -1:]) + spread[-1, -1]  # (n, 1)
+        leverage = quadratic.sum(axis=1, keepdims=True) + linear
+        variance = (1 + np.maximum(leverage, 0)) * self.noise_variance
+        return self.network.outputs(activations), np.sqrt(variance)
 
 
 # -- training --------------------------------------------------------------------------------------
@@ -252,7 +259,8 @@ def carried(before: RBFParams, log_unit: np.ndarray) -> Readout:
     for columns of `log_unit`.
     """
     readout = before.readout
-    factor = np.exp(np.clip(log_unit - before.log_unit, -LARGEST, LARGEST))
+    largest = LARGEST[log_unit.dtype]
+    factor = np.exp(np.clip(log_unit - before.log_unit, -largest, largest))
     weight = readout.weight * np.append(factor, 1.0)[:, None]
     return Readout(weight, readout.strength, readout.age)
 

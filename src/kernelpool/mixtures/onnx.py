@@ -31,7 +31,8 @@ def to_graph(x: Any, fitted: FittedSharedKernel) -> dict[str, Any]:
         probabilities.append(joint.softmax())
     assert fitted.class_shares is not None
     shift = np.exp(prior_shift(prior, fitted.class_shares))
-    probability = (g.mean(probabilities) * shift).shares()
+    probability = sum(probabilities) * shift
+    probability = probability / probability.sum(axis=1, keepdims=True)
     if known is not None:
         probability = g.where(known.sum(1, keepdims=True) < 0.5, prior, probability)
     return answers | {"scores": probability, "probabilities": probability}

@@ -12,6 +12,7 @@ Equations and symbols are those of `kernelpool.neurons` (Sridharan, Beal & Govin
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -103,7 +104,7 @@ Cost = Callable[[np.ndarray], tuple[float, np.ndarray]]
 class LogisticNeuron:
     """Section 2: f = 1 / (1 + exp(-z)), one output for two classes."""
 
-    def output(self, activation: np.ndarray) -> np.ndarray:
+    def output(self, activation: Any) -> Any:
         return 0.5 + 0.5 * np.tanh(0.5 * activation)  # exp would overflow
 
     def misfit(self, activation: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -138,8 +139,8 @@ class Margin:
     (squared hinge).
     """
 
-    def output(self, activation: np.ndarray) -> np.ndarray:
-        return np.clip(0.5 + 0.5 * activation, 0.0, 1.0)
+    def output(self, activation: Any) -> Any:
+        return (0.5 + 0.5 * activation).clip(0.0, 1.0)
 
     def misfit(self, activation: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(max(0, 1 - s z) / 2)² with s = ±1, (half the sum over classes of it), and the slope of
@@ -277,7 +278,10 @@ class Competitive:
             share = shares_of(self._gate(inputs[:, at], params), axis=0)
             output = self.neuron.output(np.tensordot(params.weight, inputs[:, at], 1))
             means.append((share[:, None] * output).sum(axis=0))
-        mean = np.hstack(means).T  # (n, C)
+        return np.asarray(self.of_classes(np.hstack(means).T))
+
+    def of_classes(self, mean: Any) -> Any:
+        """P(C_k|x) by the mean outputs of the neurons, (n, C): (n, K)."""
         if self.n_outputs == 1:
             mean = np.minimum(mean, 1.0)  # shares add up to one but for rounding
             return np.hstack([1 - mean, mean])

@@ -64,4 +64,4 @@ def _by_class(a: Any, net: Any, reduce: Callable[[Any], Any], absent: float) -> 
         reduce(a.slice(start, stop)) if stop > start else a.slice(0, 1) * 0.0 + absent
         for start, stop in pairwise(net.offsets)
     ]
-    return a.graph.concat(columns)
+    return a.graph.hstack(columns)

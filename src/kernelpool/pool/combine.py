@@ -133,10 +133,14 @@ class FittedPool:
         rows = ViewedRows(x, table, self.input_columns, self.views, draws)
         networks = [[n for n in self.networks if n.member == name] for name in self.members]
         log_proba = np.stack([log_mean_proba(of_member, rows) for of_member in networks])
-        shift = prior_shift(self.class_prior, self.class_shares)
-        scores = combined(log_proba, self.weights, self.pooling) + shift
+        scores = self.pooled(log_proba)
         is_empty = np.isnan(x).all(axis=1, keepdims=True)
         return np.where(is_empty, safe_log(self.class_prior), scores)
+
+    def pooled(self, log_proba: Any) -> Any:
+        """log P(C_k|x) up to a constant of the row, (n, K), from those of the members, (L, n, K)."""
+        shift = prior_shift(self.class_prior, self.class_shares)
+        return pooled_scores(log_proba, self.weights, self.pooling) + shift
 
 
 def log_mean_proba(networks: Sequence[PoolNetwork], rows: ViewedRows) -> np.ndarray:
@@ -154,11 +158,17 @@ def log_mean_proba(networks: Sequence[PoolNetwork], rows: ViewedRows) -> np.ndar
 
 def combined(log_proba: np.ndarray, weight: np.ndarray, pooling: str) -> np.ndarray:
     """log P(C_k|x), (n, K), from those of the members, (L, n, K)."""
+    return log_softmax(pooled_scores(log_proba, weight, pooling), axis=1)
+
+
+def pooled_scores(log_proba: Any, weight: np.ndarray, pooling: str) -> Any:
+    """The same up to a constant of the row; of members none of whose log-probabilities is below
+    `LEAST_LOG_PROBA`.
+    """
+    members = zip(weight, log_proba, strict=True)
     if pooling == "linear":
-        scores = logsumexp(log_proba + safe_log(weight)[:, None, None], axis=0)
-    else:
-        scores = np.tensordot(weight, log_proba, axes=1)
-    return log_softmax(scores, axis=1)
+        return np.log(sum(w * np.exp(of_member) for w, of_member in members))
+    return sum(w * of_member for w, of_member in members)
 
 
 def log_loss(log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray) -> float:

@@ -69,11 +69,14 @@ class View:
 
     def transform(self, x: np.ndarray) -> np.ndarray:
         """Rows in this view, (n, D)."""
-        z = (indicators_of(x, self.levels) - self.center) / self.scale
+        return np.asarray(self.warp((indicators_of(x, self.levels) - self.center) / self.scale))
+
+    def warp(self, z: Any) -> Any:
+        """Standardized features, warped if the view is, (n, D)."""
         if self.exponent is None:
             return z
         z = (yeo_johnson(z, self.exponent) - self.warped_center) / self.warped_scale
-        return np.clip(z, -self.LIMIT, self.LIMIT)
+        return z.clip(-self.LIMIT, self.LIMIT)
 
 
 def scaled_view(x: np.ndarray, weight: np.ndarray, levels: tuple[int, ...]) -> View:
@@ -95,7 +98,7 @@ def _location_and_scale(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, 
     return center, np.sqrt(np.where(variance > 0, variance, 1.0))
 
 
-def yeo_johnson(u: np.ndarray, exponent: np.ndarray) -> np.ndarray:
+def yeo_johnson(u: Any, exponent: np.ndarray) -> Any:
     """psi_lambda, feature by feature: a power of 1 + u above zero, one of 1 - u, with 2 - lambda,
     below.
     """

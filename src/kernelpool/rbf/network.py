@@ -9,6 +9,8 @@ with :math:`z = (x - m) / s` and :math:`\zeta_j = (\mu_j - m) / s`; the symbols 
 `kernelpool.rbf`.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import log_softmax
@@ -46,22 +48,28 @@ class RBFNetwork:
 
     def activations(self, x: np.ndarray) -> np.ndarray:
         """h_j(x), (n, M)."""
-        z, center = ((a - self.location) / self.scale for a in (x, self.means))
-        if self.metric is not None:
-            z = z @ self.metric.T
-            center = center @ self.metric.T
-        squared = distances_along(z, center, self.kernel_features)
+        z, center = (self.mapped((a - self.location) / self.scale) for a in (x, self.means))
+        return np.asarray(self.heights(distances_along(z, center, self.kernel_features)))
+
+    def mapped(self, z: Any) -> Any:
+        """A z, (n, d)."""
+        return z if self.metric is None else z @ self.metric.T
+
+    def heights(self, squared: Any) -> Any:
+        """h_j(x) by squared distances, (n, M)."""
         return np.exp(squared * (-0.5 / self.width**2))
 
     def log_proba(self, x: np.ndarray) -> np.ndarray:
         """log P(C_k|x), (n, K)."""
+        z = (x - self.location) / self.scale
+        return log_softmax(self.scores(self.activations(x), z), axis=1)
+
+    def scores(self, activations: Any, z: Any) -> Any:
+        """log P(C_k|x) up to a constant of the row, (n, K)."""
         n_kernels = len(self.means)
-        kernels = self.activations(x) @ self.readout[:n_kernels]
-        linear = (x - self.location) / self.scale @ self.readout[n_kernels:-1]
-        scores = kernels + linear + self.readout[-1]
-        if scores.shape[1] == 1:
-            scores = np.hstack([np.zeros_like(scores), scores])
-        return log_softmax(scores, axis=1)
+        linear = z @ self.readout[n_kernels:-1] + self.readout[-1]
+        scores = activations @ self.readout[:n_kernels] + linear
+        return np.hstack([scores * 0, scores]) if self.readout.shape[1] == 1 else scores
 
 
 def distances_along(

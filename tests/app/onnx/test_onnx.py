@@ -325,7 +325,7 @@ def test_the_model_says_who_made_it_and_what_its_numbers_mean(tmp_path):
         ),
         (
             kernelpool.PooledClassifier([LogisticRegression()], n_folds=2),
-            "A pool with a LogisticRegression cannot be exported",
+            "LogisticRegression cannot be exported to ONNX",
         ),
         (kernelpool.MultiEdit(), "MultiEdit cannot be exported to ONNX"),
         (

@@ -19,7 +19,7 @@ from ...inspection import FittedPipeline
 from ...inspection.description import Inspected, graph_answers
 from .graph import Graph
 from .inputs import inputs_of
-from .outputs import add_metadata, model_of, outputs_of
+from .outputs import add_metadata, model_of
 
 __all__ = ["to_onnx"]
 
@@ -111,9 +111,8 @@ def to_onnx(
     answers = graph_answers(last, x)
     if hasattr(last, "classes_"):
         code = answers.pop("scores").argmax(axis=1)
-        classes = np.asarray(last.classes_)
-        kind = str if classes.dtype.kind in "UO" else classes.dtype
-        answers = {"label": g.op("Gather", classes, code, dtype=kind)} | answers
+        classes = g.constant(np.asarray(last.classes_))
+        answers = {"label": classes.alike("Gather", code)} | answers
     if isinstance(estimator, RejectClassifier):
         answers = refused(answers, estimator, np.asarray(last.classes_))
     if steps is not None:
@@ -125,8 +124,7 @@ def to_onnx(
             "that count: answers will differ from those in Python. Pass precision='float64'.",
             UserWarning,
         )
-    outputs = outputs_of(g, answers, estimator, last, outside)
-    model = model_of(g, type(last).__name__, inputs, outputs)
+    model = model_of(g, type(last).__name__, inputs, answers, outside)
     add_metadata(model, estimator, last, inputs, g.complete)
     onnx.checker.check_model(model, full_check=True)
     if path is not None:

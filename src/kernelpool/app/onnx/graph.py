@@ -52,6 +52,12 @@ OPERATORS: dict[Any, str] = {
 }
 """ONNX's names of NumPy's functions."""
 
+COMPOSED: dict[Any, Callable[[Any], Any]] = {
+    np.log1p: lambda a: np.log(a + 1),
+    np.expm1: lambda a: np.tanh(a * 0.5) * (np.exp(a) + 1),
+}
+"""Functions that ONNX does not have, by those that it has."""
+
 LOGICAL = (
     np.isnan,
     np.logical_not,
@@ -75,15 +81,15 @@ class Tensor(NDArrayOperatorsMixin):
         self.dtype = np.dtype(dtype or graph.dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any) -> "Tensor":
+        if ufunc in COMPOSED:
+            return COMPOSED[ufunc](*inputs)
         (dtype,) = {a.dtype for a in inputs if isinstance(a, Tensor)}
         operands = [a if isinstance(a, Tensor) else np.asarray(a, dtype) for a in inputs]
         output = np.dtype(bool) if ufunc in LOGICAL else dtype
         return self.graph.op(OPERATORS[ufunc], *operands, dtype=output)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> "Tensor":
-        if function is np.where:
-            return self.graph.where(*args)
-        raise NotImplementedError(function)
+        return getattr(self.graph, function.__name__)(*args, **kwargs)
 
     def alike(self, operator: str, *inputs: Any, **attributes: Any) -> "Tensor":
         """The output of a node of this and further inputs, of the same type."""
@@ -139,10 +145,6 @@ class Tensor(NDArrayOperatorsMixin):
         """exp(a) over its sum."""
         return self.graph.op("Softmax", self, axis=axis)
 
-    def shares(self) -> "Tensor":
-        """Each row over its sum, (n, K)."""
-        return self / self.sum(1, keepdims=True)
-
     def logsumexp(self) -> "Tensor":
         """log sum exp along the second axis."""
         peak = self.max(1, keepdims=True)
@@ -151,11 +153,12 @@ class Tensor(NDArrayOperatorsMixin):
     def safe_log(self) -> "Tensor":
         """Logarithms, `Graph.forbidden` for log 0."""
         positive = self > 0.0
-        return np.where(positive, np.log(np.where(positive, self, 1.0)), self.graph.forbidden)
+        where = self.graph.where
+        return where(positive, np.log(where(positive, self, 1.0)), self.graph.forbidden)
 
     def with_infinity(self) -> "Tensor":
         """Log-densities, minus infinity for what `Graph.forbidden` is part of."""
-        return np.where(self > self.graph.forbidden / 2, self, -np.inf)
+        return self.graph.where(self > self.graph.forbidden / 2, self, -np.inf)
 
     def any(self) -> "Tensor":
         """Whether any entry is not zero, a scalar; there may be no rows."""
@@ -186,7 +189,7 @@ class Tensor(NDArrayOperatorsMixin):
             if n_levels > 1:
                 codes = np.arange(float(n_levels))[:, None]
                 parts.append(x.row_of(indicators_of(codes, (n_levels,)), i))
-        return x.graph.concat(parts)
+        return x.graph.hstack(parts)
 
     def scaled(self, origin: np.ndarray, unit: np.ndarray) -> "Tensor":
         """(x - origin) / unit: float32 cannot hold an origin far from zero, so what is left of it is
@@ -253,10 +256,11 @@ class Graph:
         """ONNX's number of a type."""
         from onnx import TensorProto, helper
 
-        text = np.dtype(dtype).kind in "UO"
-        return int(TensorProto.STRING if text else helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+        dtype = np.dtype(dtype)
+        text = dtype.kind == "U"
+        return int(TensorProto.STRING if text else helper.np_dtype_to_tensor_dtype(dtype))
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: Any) -> Tensor:
         """Floats in the type of the graph, whole numbers as int64, text and booleans as they
         are.
         """
@@ -264,13 +268,13 @@ class Graph:
 
         array = np.asarray(value)
         name = f"/constant_{next(self._names)}"
-        kinds = {"f": self.dtype, "i": np.dtype(np.int64), "u": np.dtype(np.int64)}
-        kind = kinds.get(array.dtype.kind, array.dtype)
-        text = kind.kind in "UO"
-        flat: Any = array.ravel() if text else array.astype(kind).ravel()
-        flat = [str(value).encode("utf-8") for value in flat] if text else flat
-        self.constants.append(helper.make_tensor(name, self.kind(kind), list(array.shape), flat))
-        return name
+        dtype = {"f": self.dtype, "b": bool, "i": np.int64, "u": np.int64}.get(
+            array.dtype.kind, str
+        )
+        flat: Any = array.astype(dtype).ravel()
+        flat = [text.encode("utf-8") for text in flat.tolist()] if dtype is str else flat
+        self.constants.append(helper.make_tensor(name, self.kind(dtype), list(array.shape), flat))
+        return Tensor(self, name, dtype)
 
     def op(
         self,
@@ -286,7 +290,7 @@ class Graph:
         """
         from onnx import helper
 
-        names = [a.name if isinstance(a, Tensor) else self.constant(a) for a in inputs]
+        names = [(a if isinstance(a, Tensor) else self.constant(a)).name for a in inputs]
         output = name or f"/{operator.lower()}_{next(self._names)}"
         node = helper.make_node(operator, names, [output], name=message or output, **attributes)
         self.nodes.append(node)
@@ -298,17 +302,13 @@ class Graph:
         operands = [t if isinstance(t, Tensor) else np.asarray(t, dtype) for t in (a, b)]
         return self.op("Where", condition, *operands, dtype=dtype)
 
-    def concat(self, tensors: list[Tensor]) -> Tensor:
+    def hstack(self, tensors: list[Tensor]) -> Tensor:
         """Tensors along the second axis."""
         return self.op("Concat", *tensors, axis=1)
 
     def stack(self, tensors: Sequence[Tensor]) -> Tensor:
         """Tensors along a new second axis."""
-        return self.concat([tensor.unsqueeze(1) for tensor in tensors])
-
-    def mean(self, tensors: Sequence[Tensor]) -> Tensor:
-        """Of tensors of one shape."""
-        return self.op("ReduceMean", self.stack(tensors), [1], keepdims=0)
+        return self.hstack([tensor.unsqueeze(1) for tensor in tensors])
 
     def choose(
         self,

@@ -24,9 +24,11 @@ def inputs_of(g: Graph, steps: Any, network: Any, outside: Any) -> tuple[list[An
         free = free_names(names)
         inputs = list(zip(free, names, kinds, [1] * len(free), strict=True))
         return inputs, _coded([Tensor(g, name) for name in free], columns.categories)
-    width = len(columns.levels) if steps is None else int(steps[0].n_features_in_)
+    width = len(columns) if steps is None else int(steps[0].n_features_in_)
     x = Tensor(g, "X").astype(g.dtype)
-    return [("X", "X", outside, width)], x if steps is None else _stepped(g, steps, x, width)
+    if steps is not None:  # of skl2onnx's operators some have no rule for shapes
+        x = _stepped(g, steps, x, width).alike("Reshape", [-1, len(columns)])
+    return [("X", "X", outside, width)], x
 
 
 def _stepped(g: Graph, steps: Any, x: Tensor, n_features: int) -> Tensor:
@@ -82,4 +84,4 @@ def _coded(columns: list[Tensor], categories: Sequence[Any]) -> Tensor:
                 default_float=float(len(names)),
             )
         encoded.append(column.astype(g.dtype))
-    return g.concat(encoded)
+    return g.hstack(encoded)

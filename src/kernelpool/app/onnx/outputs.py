@@ -8,7 +8,7 @@ import numpy as np
 
 from ...decide.reject import RejectClassifier
 from ...inspection import describe
-from .graph import IR_VERSION, OPSETS, Graph
+from .graph import IR_VERSION, OPSETS, Graph, Tensor
 
 OUTPUTS = (
     "label",
@@ -22,45 +22,27 @@ OUTPUTS = (
 """Names that a graph has for its answers; a column of such a name gets another."""
 
 
-def outputs_of(g: Graph, answers: Any, estimator: Any, network: Any, outside: Any) -> list[Any]:
-    """Name, type and further axes of each answer, which is cast to its type."""
-    classes = np.asarray(getattr(network, "classes_", 0)).dtype
-    whole = np.dtype(np.int64)
-    label = {"U": classes, "O": classes, "b": classes, "f": g.dtype}.get(classes.kind, whole)
-    if isinstance(estimator, RejectClassifier) and classes.kind == "b":
-        label = whole
-    types = {"label": label, "decision": whole}
-    axes: list[int] = []
-    if hasattr(network, "classes_"):
-        axes = [len(network.classes_)]
-    elif not network.single_output_:
-        axes = [network.readout_.shape[1]]
+def model_of(
+    g: Graph, name: str, inputs: list[Any], answers: dict[str, Tensor], outside: Any
+) -> Any:
+    """The model of a graph with these inputs and answers; numbers among them go out as `outside`."""
+    from onnx import helper, shape_inference
+
     outputs = []
-    for name, answer in answers.items():
-        dtype = types.get(name, outside)
-        outputs.append((name, dtype, [] if name in (*types, "score_samples") else axes))
-        if name in types:
-            g.op("Identity", answer, name=name)
-        else:
-            g.op("Cast", answer, name=name, to=g.kind(dtype))
-    return outputs
-
-
-def model_of(g: Graph, name: str, inputs: list[Any], outputs: list[Any]) -> Any:
-    """The model of a graph with these inputs and outputs."""
-    from onnx import helper
-
-    tensor = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        g.nodes,
-        name,
-        [tensor(key, g.kind(dtype), ["n", width]) for key, _, dtype, width in inputs],
-        [tensor(key, g.kind(dtype), ["n", *axes]) for key, dtype, axes in outputs],
-        initializer=g.constants,
-    )
+    for key, answer in answers.items():
+        is_number = answer.dtype == g.dtype and key != "label"
+        answer = answer.astype(outside) if is_number else answer
+        outputs.append(helper.make_tensor_value_info(key, g.kind(answer.dtype), None))
+        answer.alike("Identity", name=key)
+    cells = [
+        helper.make_tensor_value_info(key, g.kind(dtype), ["n", width])
+        for key, _, dtype, width in inputs
+    ]
+    graph = helper.make_graph(g.nodes, name, cells, outputs, initializer=g.constants)
     domains = {"", *(node.domain for node in g.nodes)}
     opsets = [helper.make_opsetid(domain, OPSETS[domain]) for domain in sorted(domains)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+    return shape_inference.infer_shapes(model)
 
 
 def add_metadata(model: Any, estimator: Any, last: Any, inputs: list[Any], complete: bool) -> None:
