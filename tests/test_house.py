@@ -182,7 +182,7 @@ def test_private_names_stay_in_their_room():
         "data": 9,
         "decide": 5,
         "em_log": 3,
-        "inspection": 19,
+        "inspection": 18,
         "parzen": 3,
         "rows": 1,
         "tables": 22,
@@ -369,8 +369,8 @@ RECORDS = """
 ClassDensities Columns Competitive CompleteDoor EMLogNetwork FittedCompetitiveNeurons
 FittedConformal FittedEMLogClassifier FittedEMLogRegressor FittedMultiEdit FittedParzen
 FittedPool FittedRBF FittedReducedParzen FittedReject FittedSharedKernel FittedSharingAverage
-Frame GradientRule NeuronNetwork NeuronParams Overlap ParzenNetwork PoolNetwork RBFNetwork
-ReductionHistory Space Start StreamState Training View
+Frame GradientRule NeuronNetwork NeuronParams Overlap ParzenNetwork PoolNetwork Predictions
+RBFNetwork ReductionHistory Space Start StreamState Thresholds Training View
 """
 """What a model file may hold: a change of this list is one of the format of files."""
 

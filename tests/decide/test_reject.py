@@ -31,7 +31,7 @@ from kernelpool.data.folds import folds_of
 from kernelpool.datasets import make_clouds
 from kernelpool.decide.reject import Decision
 from kernelpool.errors import KernelpoolError
-from kernelpool.inspection.metrics import ambiguity_of
+from kernelpool.inspection.predictions import ambiguity_of
 
 MIXTURE = SharedKernelClassifier.prbf(4, random_state=0)
 

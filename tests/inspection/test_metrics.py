@@ -10,12 +10,12 @@ from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
 
 from kernelpool import bounds
 from kernelpool.errors import KernelpoolError
+from kernelpool.inspection import ambiguity_of
 from kernelpool.inspection.metrics import (
     N_BINS,
     Metrics,
     ModelComparison,
     Rate,
-    ambiguity_of,
     bin_sums,
     compare_models,
     coverage_curve,

@@ -28,6 +28,7 @@ from ..data.labels import class_prior_for
 from ..data.source import is_source
 from ..errors import KernelpoolError
 from ..inspection.explanation import Explanation, Explanations, explain
+from ..inspection.predictions import Predictions
 from ..records import replaced
 from ..rows import Block, Rows, as_rows
 from ..softmax import shares_of
@@ -65,6 +66,20 @@ def _followed(
     return transform(function(block, *params), *more)
 
 
+@dataclass(frozen=True)
+class ArrayFunction:
+    """The same of encoded rows that are one array in memory."""
+
+    answer: Callable[[], np.ndarray]
+
+    def then(self, transform: Transform, *params: Any) -> "ArrayFunction":
+        """As that of `RowFunction`."""
+        return ArrayFunction(lambda: transform(self.answer(), *params))
+
+    def __call__(self) -> np.ndarray:
+        return self.answer()
+
+
 def _n_right(block: Block, function: Callable[..., Array], *params: Any) -> np.ndarray:
     """Weight of the rows whose code is answered, and of all that have one, (2,)."""
     codes = np.asarray(block.y)
@@ -78,9 +93,8 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
     """Labels and probabilities from scores, one a row and class; of equal scores the first class is
     predicted.
 
-    `_scores(rows)` of a subclass computes the scores of a block of rows: logarithms of
-    probabilities, up to a constant of the row. A subclass for rows in memory overrides
-    `_map_scores` instead.
+    `_scores(rows)` of a subclass computes the scores of rows as its `_rows(X)` returns them:
+    logarithms of probabilities, up to a constant of the row.
     """
 
     classes_: np.ndarray
@@ -91,16 +105,20 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
         tags.input_tags.allow_nan = tags.input_tags.string = True
         return tags
 
-    def _scores(self, rows: Rows) -> RowFunction:
+    def _scores(self, rows: Any) -> Any:
         raise NotImplementedError
 
-    def _rows(self, X: Any) -> Rows:
+    def _rows(self, X: Any) -> Any:
         """Checked rows."""
         return query_rows(self, X)
 
     def _map_scores(self, X: Any, transform: Transform) -> Array:
         """What `transform` makes of the scores of every row."""
         return self._scores(self._rows(X)).then(transform)()
+
+    def _predictions(self, X: Any, score: bool, log_density: bool) -> Predictions:
+        answer = np.asarray(to_numpy(self._map_scores(X, _probability_and_class)))
+        return Predictions.of(self.classes_, answer[:, :-1], answer[:, -1])
 
     def _log_proba(self, x: np.ndarray) -> np.ndarray:
         """log P(C_k|x) of encoded rows in memory, (n, K), which are not checked."""
@@ -252,6 +270,13 @@ def softmax(scores: Array) -> Array:
     return shares_of(scores, axis=1)
 
 
+def _probability_and_class(scores: Array) -> Array:
+    """P(C_k|x), and the code of the most probable class, (n, K + 1)."""
+    xp = namespace(scores)
+    code = xp.astype(argmax_class(scores), scores.dtype)
+    return xp.concat([softmax(scores), code[:, None]], axis=1)
+
+
 def log_softmax(scores: Array) -> Array:
     """The constant taken off, (n, K): exact where the probability itself would round to zero."""
     # far rows: -1e17 + log 2 would lose the log 2
@@ -277,24 +302,49 @@ class DensityClassifier(ProbabilityClassifier):
 
     class_prior_: np.ndarray
 
-    def _density(self, rows: Rows) -> RowFunction:
+    def _density(self, rows: Any) -> Any:
         return self._fitted.densities.log_density(rows)  # type: ignore[no-any-return]
 
-    def _posterior(self, rows: Rows) -> RowFunction:
-        return self._fitted.densities.posterior(rows)  # type: ignore[no-any-return]
+    def _posterior(self, rows: Any) -> Any:
+        return self._fitted.densities.posterior(rows)
+
+    def _discriminative(self, rows: Any) -> Any:
+        """Scores by something else than the densities; None where they are those of Bayes' rule."""
+        return None
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         return self._fitted.densities.sample(codes, rng)  # type: ignore[no-any-return]
 
-    def _joint(self, rows: Rows) -> RowFunction:
+    def _joint(self, rows: Any) -> Any:
         """log P(C_k) p(x|C_k)."""
         return self._density(rows).then(_log_joint, safe_log(self.class_prior_))
 
-    def _scores(self, rows: Rows) -> RowFunction:
-        return self._joint(rows)
+    def _scores(self, rows: Any) -> Any:
+        return self._discriminative(rows) or self._joint(rows)
 
-    def _evidence(self, rows: Rows) -> RowFunction:
-        return self._joint(rows).then(evidence)
+    def _predictions(self, X: Any, score: bool, log_density: bool) -> Predictions:
+        if not (score or log_density):
+            return super()._predictions(X, score, log_density)
+        rows = self._rows(X)
+        discriminative = self._discriminative(rows)
+        density = self._density(rows)
+        log_prior = safe_log(self.class_prior_)
+        if discriminative is None:
+            answers = [density.then(_all_answers, log_prior)()]
+        else:
+            answers = [
+                discriminative.then(_probability_and_class)(),
+                density.then(_evidence_and_density, log_prior)(),
+            ]
+        answer = np.hstack([to_numpy(values) for values in answers])  # (n, 2 K + 2)
+        n_classes = len(self.classes_)
+        return Predictions.of(
+            self.classes_,
+            answer[:, :n_classes],
+            answer[:, n_classes],
+            answer[:, n_classes + 1] if score else None,
+            answer[:, n_classes + 2 :] if log_density else None,
+        )
 
     def log_density(self, X: Any) -> Any:
         """log p(x|C_k) of every class (Titsias & Likas 2001, (2)).
@@ -324,7 +374,7 @@ class DensityClassifier(ProbabilityClassifier):
         log_density : array of shape (n_samples,)
             In the units of the data; minus infinity where no kernel reaches.
         """
-        return self._evidence(self._rows(X))()
+        return self._joint(self._rows(X)).then(evidence)()
 
     def kernel_posterior(self, X: Any) -> Any:
         """P(j|x): how much each kernel has to do with each row, the class summed out.
@@ -414,6 +464,21 @@ class DensityClassifier(ProbabilityClassifier):
 def _log_joint(log_density: Array, log_prior: Array) -> Array:
     """Titsias & Likas 2001, (1), up to a constant of the row: log P(C_k) p(x|C_k), (n, K)."""
     return log_density + log_prior
+
+
+def _evidence_and_density(log_density: Array, log_prior: Array) -> Array:
+    """log p(x), and log p(x|C_k), (n, 1 + K)."""
+    log_evidence = evidence(_log_joint(log_density, log_prior))
+    return namespace(log_density).concat([log_evidence[:, None], log_density], axis=1)
+
+
+def _all_answers(log_density: Array, log_prior: Array) -> Array:
+    """By Bayes' rule: P(C_k|x), the code of the class, log p(x) and log p(x|C_k), (n, 2 K + 2)."""
+    answers = [
+        _probability_and_class(_log_joint(log_density, log_prior)),
+        _evidence_and_density(log_density, log_prior),
+    ]
+    return namespace(log_density).concat(answers, axis=1)
 
 
 def evidence(log_joint: Array) -> Array:

@@ -7,13 +7,14 @@ in memory.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from ..arrays import safe_log
-from ..base.classifier import ProbabilityClassifier, Transform
+from ..base.classifier import ArrayFunction, ProbabilityClassifier
 from ..data.door import (
     TrainingData,
     check_in_memory,
@@ -146,8 +147,11 @@ class TabularClassifier(ProbabilityClassifier):
     def _log_proba(self, x: np.ndarray) -> np.ndarray:
         return self._fitted.door.log_proba(x, self._network_log_proba)
 
-    def _map_scores(self, X: Any, transform: Transform) -> Any:
-        return transform(self._log_proba(self._encoded(X)))
+    def _rows(self, X: Any) -> np.ndarray:
+        return self._encoded(X)
+
+    def _scores(self, rows: np.ndarray) -> ArrayFunction:
+        return ArrayFunction(partial(self._log_proba, rows))
 
 
 class KernelNetworkClassifier(TabularClassifier):

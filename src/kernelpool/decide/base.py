@@ -22,7 +22,8 @@ from ..data.folds import Data, cross_fit, folds_of
 from ..data.labels import distinct_labels, given_weights, with_two_classes
 from ..data.source import is_source
 from ..errors import KernelpoolError, warn
-from ..inspection.pipeline import innermost, is_fitted_estimator, log_density
+from ..inspection.pipeline import innermost, is_fitted_estimator
+from ..inspection.predictions import log_density_inside
 from ..pool.classifier import PooledClassifier
 
 
@@ -186,7 +187,7 @@ def _predictions(model: Any, X: Any, density: str | None) -> np.ndarray:
     proba = to_numpy(model.predict_proba(X))
     if density is None:
         return np.asarray(proba, np.float64)
-    values = log_density(model, X) if density == "log_density" else model.score_samples(X)
+    values = log_density_inside(model, X) if density == "log_density" else model.score_samples(X)
     return np.column_stack([proba, to_numpy(values)])
 
 

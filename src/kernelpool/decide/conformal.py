@@ -25,6 +25,7 @@ than the error allows, probabilities alone would leave ambiguous rows with no cl
 empty set is to mean that a row is unlike all of the classes.
 """
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -36,7 +37,8 @@ from ..arrays import to_numpy
 from ..data.labels import class_codes
 from ..errors import KernelpoolError, warn
 from ..inspection.description import Description, describe
-from ..inspection.pipeline import innermost, log_density
+from ..inspection.pipeline import innermost
+from ..inspection.predictions import Predictions, log_density_inside
 from ..records import saved
 from ..text import plural
 from .base import MetaClassifier
@@ -294,7 +296,7 @@ class ConformalClassifier(MetaClassifier):
         p_value : ndarray of shape (n_samples, n_classes)
             A class is in the set where it exceeds the error.
         """
-        scores = {"probability": _probability, "density": log_density}
+        scores = {"probability": _probability, "density": log_density_inside}
         p_values = {}
         for name, share in self._error_shares().items():
             of_models = [scores[name](model, X) for model in self.estimators_]
@@ -366,6 +368,10 @@ class ConformalClassifier(MetaClassifier):
         """
         likely = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[likely]
+
+    def _predictions(self, X: Any, score: bool, log_density: bool) -> Predictions:
+        rows = Predictions.of(self.classes_, self.predict_proba(X))
+        return replace(rows, sets=self.predict_set(X))
 
     def _to_graph(self, x: Any) -> dict[str, Any]:
         raise KernelpoolError(

@@ -12,7 +12,7 @@ World", Springer 2005: the ranks of exchangeable rows.
 | paper | here |
 |---|---|
 | t | the threshold of ambiguity; the cost of a refusal where an error costs one |
-| 1 - m(x) | `ambiguity` of a row: see `kernelpool.inspection.metrics.ambiguity_of` |
+| 1 - m(x) | `ambiguity` of a row: see `kernelpool.inspection.predictions.ambiguity_of` |
 | E, R | share of errors, share of refusals, over all rows |
 
 Departures: a threshold is a value that a held-out row has, and a row that equals it is accepted. A
@@ -22,6 +22,7 @@ little where there were no rows to learn them from.
 """
 
 import warnings
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -38,12 +39,18 @@ from ..errors import KernelpoolError, warn, without_column_warnings
 from ..inspection.description import Description, describe, refusals
 from ..inspection.metrics import (
     CoverageCurve,
-    Decision,
     accepted_up_to,
-    ambiguity_of,
     coverage_curve,
 )
 from ..inspection.pipeline import innermost
+from ..inspection.predictions import (
+    NOTHING_BELOW,
+    Decision,
+    Predictions,
+    Thresholds,
+    ambiguity_of,
+    predictions,
+)
 from ..records import saved
 from .base import HeldOut, MetaClassifier
 
@@ -52,9 +59,6 @@ DEFAULT_AMBIGUITY = 0.2
 
 DEFAULT_NOVELTY = 0.01
 """What `novelty="auto"` is."""
-
-NOTHING_BELOW = float(np.finfo(np.float64).min)
-"""A threshold of log-density under which only rows of no density fall."""
 
 REFUSE_ALL = -1.0
 """A threshold below any ambiguity."""
@@ -76,16 +80,10 @@ class FittedReject:
     ambiguous_label: Any
     novel_label: Any
 
-    def decide(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The codes of the decisions, (n,) int8, and the ambiguity of the rows, (n,)."""
-        ambiguity = ambiguity_of(to_numpy(self.estimator.predict_proba(X)))
-        decision = np.full(len(ambiguity), Decision.ACCEPTED, dtype=np.int8)
-        if self.ambiguity_threshold is not None:
-            decision[~(ambiguity <= self.ambiguity_threshold)] = Decision.AMBIGUOUS
-        if self.novelty_threshold is not None:
-            score = to_numpy(self.estimator.score_samples(X))
-            decision[_is_novel(score, self.novelty_threshold)] = Decision.NOVEL
-        return decision, ambiguity
+    @property
+    def thresholds(self) -> Thresholds:
+        """What rows are refused for."""
+        return Thresholds(self.ambiguity_threshold, self.novelty_threshold)
 
 
 def _delegated(method: str, what: str) -> Any:
@@ -393,7 +391,7 @@ class RejectClassifier(MetaClassifier):
             Codes of `kernelpool.decide.reject.Decision`: 0 for an accepted row, 1 for an
             ambiguous, 2 for a novel one.
         """
-        return self._fitted.decide(X)[0]
+        return self._predicted(X).decision
 
     def accepted(self, X: Any) -> np.ndarray:
         """Whether each row gets the label of a class.
@@ -425,17 +423,26 @@ class RejectClassifier(MetaClassifier):
             wider only where that type cannot hold the labels of refusal (booleans, unsigned
             numbers, short strings).
         """
-        decision = self.decide(X)
         fitted = self._fitted
-        label = np.array(to_numpy(fitted.estimator.predict(X)))
+        rows = self._predicted(X)
+        label = rows.classes.take(rows.predicted)
         if fitted.ambiguity_threshold is None and fitted.novelty_threshold is None:
             return label
         refusals = [fitted.ambiguous_label, fitted.novel_label]
         if label.dtype != object:
             label = label.astype(np.result_type(label.dtype, *map(np.min_scalar_type, refusals)))
-        label[decision == Decision.AMBIGUOUS] = fitted.ambiguous_label
-        label[decision == Decision.NOVEL] = fitted.novel_label
+        label[rows.decision == Decision.AMBIGUOUS] = fitted.ambiguous_label
+        label[rows.decision == Decision.NOVEL] = fitted.novel_label
         return label
+
+    def _predicted(self, X: Any) -> Predictions:
+        return self._predictions(X, score=False, log_density=False)
+
+    def _predictions(self, X: Any, score: bool, log_density: bool) -> Predictions:
+        thresholds = self._fitted.thresholds
+        score = score or thresholds.novelty is not None
+        rows = predictions(self._fitted.estimator, X, score=score, log_density=log_density)
+        return replace(rows, decision=thresholds.decide(rows.ambiguity, rows.score))
 
     # -- evaluation --------------------------------------------------------------------------------
 
@@ -520,10 +527,10 @@ class RejectClassifier(MetaClassifier):
 
     def _evaluated(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, ...]:
         """Ambiguity of each row, whether its label is wrong, its weight, and the decision."""
-        decision, ambiguity = self._fitted.decide(X)
-        y = label_column(y, len(decision))
-        wrong = to_numpy(self.estimator_.predict(X)) != y
-        return ambiguity, wrong, given_weights(y, sample_weight), decision
+        rows = self._predicted(X)
+        y = label_column(y, len(rows))
+        wrong = rows.classes.take(rows.predicted) != y
+        return rows.ambiguity, wrong, given_weights(y, sample_weight), rows.decision
 
     # -- predictions of the wrapped classifier -----------------------------------------------------
 

@@ -28,17 +28,22 @@ from .explanation import (
     feature_importance,
 )
 from .metrics import (
-    DECISIONS,
     CoverageCurve,
     Metrics,
     ModelComparison,
     Rate,
-    ambiguity_of,
     bin_sums,
     compare_models,
     coverage_curve,
 )
 from .pipeline import FittedPipeline, cells_of, innermost, never_seen
+from .predictions import (
+    DECISIONS,
+    Predictions,
+    Thresholds,
+    ambiguity_of,
+    predictions,
+)
 
 __all__ = [
     "DECISIONS",
@@ -54,8 +59,10 @@ __all__ = [
     "KernelTable",
     "Metrics",
     "ModelComparison",
+    "Predictions",
     "PriorEstimate",
     "Rate",
+    "Thresholds",
     "ambiguity_of",
     "bin_sums",
     "binomial_interval",
@@ -70,6 +77,7 @@ __all__ = [
     "feature_importance",
     "innermost",
     "never_seen",
+    "predictions",
     "prior_from_probability",
     "refusals",
     "with_class_prior",

@@ -120,6 +120,12 @@ class Inspected:
         """A copy of the fitted estimator for the same rows in another form, such as codes."""
         raise NotImplementedError
 
+    def _predictions(self, X: Any, score: bool, log_density: bool) -> Any:
+        """`kernelpool.inspection.Predictions` for rows, of a classifier; see `predictions`."""
+        raise KernelpoolError(
+            f"A classifier with predict_proba is expected; got {type(self).__name__}."
+        )
+
     def _to_graph(self, x: Any) -> dict[str, Any]:
         """Answers in an ONNX graph of `x`, encoded rows as a `kernelpool.app.onnx.graph.Tensor`,
         under the names of the outputs; the label is the class of the greatest of the `scores`.

@@ -53,6 +53,7 @@ from ..tables.columns import Columns
 from ..text import JsonRecord, percent, plural, shown
 from .bounds import check_shares
 from .pipeline import feature_names, innermost, inside_of
+from .predictions import asked
 
 N_QUANTILE_BINS = 10
 """Of a feature of numbers; one more holds cells that are missing."""
@@ -153,10 +154,11 @@ class DriftReference(JsonRecord):
             raise KernelpoolError("X has no rows to refer to.")
         names = feature_names(columns)
         features = tuple(map(_feature, names, x.T, columns.categories))
-        if held_out is None or not hasattr(model, "score_samples"):
+        score = None if held_out is None else asked(model, "score_samples", held_out)
+        if score is None:
             return cls(features)
         name = DENSITY if DENSITY not in names else f"{DENSITY} of the model"
-        return cls(features, _feature(name, _scores(model, held_out)))
+        return cls(features, _feature(name, np.asarray(to_numpy(score), np.float64)))
 
     def count(self, X: Any, model: Any = None) -> np.ndarray:
         """New rows in the bins of all features, one after the other; counts of batches add up."""
@@ -178,8 +180,9 @@ class DriftReference(JsonRecord):
             x[:, i] = _grouped(x[:, i], known[i])
         counts = list(map(_count, self.features, x.T))
         if self.density is not None:
-            scored = hasattr(model, "score_samples") and counts[0].sum() > 0
-            counts.append(_count(self.density, _scores(model, X) if scored else np.zeros(0)))
+            score = asked(model, "score_samples", X) if counts[0].sum() > 0 else None
+            score = np.zeros(0) if score is None else np.asarray(to_numpy(score), np.float64)
+            counts.append(_count(self.density, score))
         return np.concatenate(counts)
 
     def compare(self, counts: np.ndarray) -> DriftReport:
@@ -224,10 +227,6 @@ def _checked(feature: Any) -> dict[str, Any]:
     if len(counts) != n_bins or min(counts) < 0 or not any(counts):
         raise ValueError("counts do not fit the bins")
     return {"name": str(feature["name"]), "edges": edges, "categories": values, "counts": counts}
-
-
-def _scores(model: Any, X: Any) -> np.ndarray:
-    return np.asarray(to_numpy(model.score_samples(X)), np.float64)
 
 
 def _feature(name: str, values: np.ndarray, categories: np.ndarray | None = None) -> dict[str, Any]:

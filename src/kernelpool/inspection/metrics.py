@@ -11,16 +11,11 @@ classifiers errs tell them apart.
     \text{ECE} = \sum_b \frac{n_b}{n} \left| \text{accuracy}_b - \text{confidence}_b \right|
 
 ==========================  ===============================================================
-:math:`1 - m(x)`            `ambiguity` of a row, the sum of all its probabilities but the largest
 :math:`n_b`                 rows whose most probable class has a probability in bin b
 ==========================  ===============================================================
-
-Departures: ambiguity is summed from the small probabilities and not taken as 1 - max, which rounds
-to zero for confident rows.
 """
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -33,6 +28,7 @@ from ..errors import KernelpoolError
 from ..sums import Sums, record
 from ..text import JsonRecord, percent, plural, signed
 from .bounds import binomial_interval, paired_difference
+from .predictions import DECISIONS
 
 N_BINS = 10
 """Bins of equal width of the probability of the most probable class."""
@@ -42,18 +38,6 @@ MOST_RANKED = 1 << 24
 
 RARE = 0.1
 """A class is rare where fewer than this share of the rows have it."""
-
-
-class Decision(IntEnum):
-    """The codes that `RejectClassifier.decide` returns."""
-
-    ACCEPTED = 0
-    AMBIGUOUS = 1
-    NOVEL = 2
-
-
-DECISIONS = tuple(decision.name.lower() for decision in Decision)
-"""Their names."""
 
 
 # -- error rates -----------------------------------------------------------------------------------
@@ -312,13 +296,6 @@ class CoverageCurve(NamedTuple):
     coverage: np.ndarray
     error: np.ndarray
     thresholds: np.ndarray
-
-
-def ambiguity_of(probability: np.ndarray) -> np.ndarray:
-    """1 - m(x): the model's own probability that its label is wrong, (n,)."""
-    rest = np.array(probability, dtype=np.float64)
-    np.put_along_axis(rest, np.argmax(rest, axis=1)[:, None], 0.0, axis=1)
-    return rest.sum(axis=1)
 
 
 def coverage_curve(

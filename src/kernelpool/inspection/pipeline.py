@@ -18,7 +18,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import to_numpy
 from ..tables.columns import Columns
 from .description import describe
 
@@ -262,14 +261,12 @@ def inside_of(estimator: Any) -> str | None:
     return None
 
 
-def log_density(estimator: Any, X: Any) -> np.ndarray:
-    """log p(x|C_k) by the model inside, (n, K), in the features that it takes; pipelines do not
-    hand it on.
-    """
-    estimators, steps = layers(estimator)
-    for step in steps:
-        X = step.transform(X)
-    return np.asarray(to_numpy(estimators[-1].log_density(X)), np.float64)
+def transformed(pipeline: Pipeline, X: Any) -> Any:
+    """Rows as the last step of a pipeline takes them."""
+    for _, step in pipeline.steps[:-1]:
+        if step not in (None, "passthrough"):
+            X = step.transform(X)
+    return X
 
 
 def is_fitted_estimator(estimator: Any) -> bool:

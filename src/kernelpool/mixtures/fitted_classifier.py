@@ -45,9 +45,8 @@ class FittedMixture(OneToOneFeatureMixin, TransformerMixin, DensityClassifier): 
 
     # -- the fitted network ------------------------------------------------------------------------
 
-    def _scores(self, rows: Rows) -> RowFunction:
-        fitted = self._fitted
-        return fitted.log_proba(rows) if fitted.discriminative else self._joint(rows)
+    def _discriminative(self, rows: Rows) -> RowFunction | None:
+        return self._fitted.log_proba(rows) if self._fitted.discriminative else None
 
     # -- missing cells -----------------------------------------------------------------------------
 

@@ -8,13 +8,11 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from ..arrays import safe_log
-from ..base.classifier import DensityClassifier
+from ..base.classifier import ArrayFunction, DensityClassifier
 from ..base.constraints import COUNT, POSITIVE, PRIOR
 from ..complete.classifier import CompleteDoor, TabularClassifier
 from ..data.labels import class_prior_for
@@ -54,23 +52,17 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         rng = check_random_state(self.random_state)
         return door, (data, n_numbers, resolved, rng, self._validation(door, X_val, y_val))
 
-    def _rows(self, X: Any) -> Any:
-        return self._encoded(X)
+    def _discriminative(self, rows: np.ndarray) -> ArrayFunction:
+        return self._scores(rows)
 
-    def _density(self, rows: Any) -> Any:
+    def _density(self, rows: np.ndarray) -> ArrayFunction:
         fitted = self._fitted
-        return partial(fitted.network.log_density, fitted.door.columns.indicators(rows))
+        z = fitted.door.columns.indicators(rows)
+        return ArrayFunction(partial(fitted.network.log_density, z))
 
-    def _evidence(self, rows: Any) -> Any:
-        log_prior = safe_log(self.class_prior_)
-        return lambda: logsumexp(self._density(rows)() + log_prior, axis=1)
-
-    def _posterior(self, rows: Any) -> Any:
-        return partial(
-            self._fitted.door.averaged,
-            rows,
-            partial(self._fitted.network.of_rows, kernel_posterior),
-        )
+    def _posterior(self, rows: np.ndarray) -> ArrayFunction:
+        kernels_of = partial(self._fitted.network.of_rows, kernel_posterior)
+        return ArrayFunction(partial(self._fitted.door.averaged, rows, kernels_of))
 
     def _set_class_prior(self, class_prior: np.ndarray) -> None:
         fitted = replaced(self._fitted, "class_prior", class_prior)

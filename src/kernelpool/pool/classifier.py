@@ -1,6 +1,7 @@
 """The pooled classifier."""
 
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -10,8 +11,7 @@ from sklearn.utils import check_random_state, indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from ..arrays import Array
-from ..base.classifier import DensityClassifier, Transform
+from ..base.classifier import ArrayFunction, DensityClassifier, RowFunction
 from ..base.constraints import N_JOBS, POSITIVE, PRIOR
 from ..data.door import check_in_memory, encoded_rows, training_data
 from ..data.labels import class_codes, class_prior_for, is_matrix
@@ -22,7 +22,8 @@ from ..inspection.description import (
     features_text,
     joined_tables,
 )
-from ..rows import Rows
+from ..inspection.predictions import Predictions
+from ..rows import as_rows
 from ..text import plural
 from .combine import POOLINGS
 from .fit import PoolProgress, PoolSettings, fit_pool
@@ -228,10 +229,18 @@ class PooledClassifier(DensityClassifier):
 
     # -- probabilities -----------------------------------------------------------------------------
 
-    def _map_scores(self, X: Any, transform: Transform) -> Array:
+    def _rows(self, X: Any) -> tuple[np.ndarray, Any]:
+        """Encoded rows, and the table that they were."""
         check_in_memory(type(self).__name__, X)
-        x = encoded_rows(self, X, dtype=np.float64)
-        return transform(self._fitted.scores(x, X))
+        return encoded_rows(self, X), X
+
+    def _discriminative(self, rows: tuple[np.ndarray, Any]) -> ArrayFunction:
+        x, table = rows
+        return ArrayFunction(partial(self._fitted.scores, np.asarray(x, np.float64), table))
+
+    def _predictions(self, X: Any, score: bool, log_density: bool) -> Predictions:
+        dense = _has_densities(self)
+        return super()._predictions(X, score and dense, log_density and dense)
 
     # -- densities ---------------------------------------------------------------------------------
 
@@ -240,9 +249,11 @@ class PooledClassifier(DensityClassifier):
     kernel_posterior = available_if(_has_densities)(DensityClassifier.kernel_posterior)
     sample = available_if(_has_densities)(DensityClassifier.sample)
 
-    def _rows(self, X: Any) -> Rows:
-        check_in_memory(type(self).__name__, X)
-        return super()._rows(X)
+    def _density(self, rows: tuple[np.ndarray, Any]) -> RowFunction:
+        return super()._density(as_rows(rows[0], n_jobs=self.n_jobs))  # type: ignore[no-any-return]
+
+    def _posterior(self, rows: tuple[np.ndarray, Any]) -> RowFunction:
+        return super()._posterior(as_rows(rows[0], n_jobs=self.n_jobs))  # type: ignore[no-any-return]
 
     @available_if(_has_densities)  # type: ignore[untyped-decorator]
     def impute(self, X: Any, y: Any = None) -> Any:
