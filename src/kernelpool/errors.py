@@ -12,6 +12,7 @@
     Warning
       ColumnWarning           a column from which nothing, or too much, can be learned
       EmptyKernelWarning      a kernel lost its rows and was dropped
+      SampleWarning           a part of the rows was learned from
       sklearn ConvergenceWarning
         UnfinishedWarning       EM stopped before the objective settled
 """
@@ -31,6 +32,7 @@ __all__ = [
     "KernelpoolError",
     "MissingDatasetError",
     "ModelFileError",
+    "SampleWarning",
     "TableError",
     "UnequalChunksError",
     "UnfinishedWarning",
@@ -109,6 +111,10 @@ class ColumnWarning(UserWarning):
 
 class EmptyKernelWarning(UserWarning):
     """A kernel lost its rows and could not be put to use elsewhere."""
+
+
+class SampleWarning(UserWarning):
+    """Rows did not fit in memory, and a part of them was learned from."""
 
 
 class UnfinishedWarning(ConvergenceWarning):

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import dask.array as da
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -12,7 +11,6 @@ from zoo import CLASSIFIERS, table
 from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.complete.imputation import imputation_mixture, imputations, imputed
 from kernelpool.data.door import surveyed
-from kernelpool.errors import KernelpoolError
 from kernelpool.mixtures.fitted import ClassDensities
 from kernelpool.rows import as_rows
 from kernelpool.tables.columns import Columns
@@ -97,14 +95,6 @@ def test_probabilities_of_known_cells_are_means_over_the_conditional_density(nam
     expected = density @ model.predict_proba(frame) / density.sum()
     found = model.predict_proba(row.assign(dose=np.nan))[0]
     assert_allclose(found, expected, atol=0.05)
-
-
-def test_only_rows_in_memory_are_taken():
-    _, y = table(20)
-    x = da.from_array(np.zeros((20, 2)), chunks=10)
-    for name in ("rbf", "neurons", "em_log", "parzen", "pool"):
-        with pytest.raises(KernelpoolError, match="needs its rows in memory, in NumPy or a data"):
-            CLASSIFIERS[name].fit(x, y)
 
 
 def test_columns_without_missing_cells_need_no_mixture():

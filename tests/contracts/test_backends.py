@@ -101,7 +101,7 @@ def test_backends_check_their_input(backend, blobs):
         model.predict(there[:, :2])
     integers, _ = on_backend(backend, np.ones((4, 3), int), y[:4])
     with pytest.raises(ValueError, match="must be float32 or float64"):
-        model.predict(integers)
+        model.fit(integers, labels[:4])
     with pytest.raises(ValueError, match="Expected 2D array, got 1D"):
         model.predict(labels)
 

@@ -326,8 +326,6 @@ def test_what_our_classifiers_refuse_is_refused_around_any(wrapper):
     for given, match in (((X, 0 * y), "at least two classes"), ((X, y, -1 - y), "Negative values")):
         with pytest.raises(ValueError, match=match):
             wrapper(GaussianNB()).fit(*given)
-    with pytest.raises(KernelpoolError, match=r"needs its rows in memory.*got str"):
-        ConformalClassifier(GaussianNB()).fit("rows.csv", "label")
 
 
 @pytest.mark.parametrize("unlabeled", [-1, np.nan])

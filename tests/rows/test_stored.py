@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kernelpool import ParzenClassifier, SharedKernelClassifier, Training
+from kernelpool import SharedKernelClassifier, Training
 from kernelpool.data import source as reading
 from kernelpool.data.door import training_data
 from kernelpool.rows import Store, StoredRows, stored
@@ -178,7 +178,8 @@ def test_weights_text_labels_and_missing_labels(module_blobs, tmp_path):
     right = found.predict(pd.DataFrame(x, columns=NAMES)) == labels
     known = labels != None  # noqa: E711
     assert found.score(tmp_path / "rows.parquet", "label") == pytest.approx(right[known].mean())
-    assert found.score([(x, labels, weight)], None) == pytest.approx(
+    batch = pd.DataFrame(x, columns=NAMES), labels, weight
+    assert found.score([batch], None) == pytest.approx(
         np.average(right[known], weights=weight[known])
     )
 
@@ -202,16 +203,14 @@ def test_refusals(module_blobs, tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             model.fit(source, label)
-    with pytest.raises(ValueError, match="rows in memory"):
-        ParzenClassifier().fit(path, target)
     model.fit(path, target)
     with pytest.raises(ValueError, match="X has 2 features, but SharedKernelClassifier is"):
-        model.predict([(x[:, :2],)])
+        SharedKernelClassifier.prbf(4, **QUICK).fit(x, y).predict([(x[:, :2],)])
     pq.write_table(table_of(x, y).drop_columns(["b"]), tmp_path / "less.parquet")
     with pytest.raises(ValueError, match="no column 'b'"):
         model.predict(tmp_path / "less.parquet")
     with pytest.raises(ValueError, match="no rows with a label"):
-        model.score([(x, np.full(len(x), None))], None)
+        model.score([(pd.DataFrame(x, columns=NAMES), np.full(len(x), None))], None)
 
 
 def test_a_store_holds_what_it_was_given_and_leaves_no_file(tmp_path, monkeypatch):

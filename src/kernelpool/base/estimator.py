@@ -2,15 +2,17 @@
 
 from copy import copy
 from dataclasses import fields
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from ..inspection.notebook import NotebookMixin
 from ..records import attributes, replaced
 from ..tables.columns import Columns
+from .parts import wrap_methods
 
 S = TypeVar("S")
 
@@ -26,6 +28,20 @@ class Estimator(NotebookMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _fitted: Any
+
+    takes_any_rows: ClassVar[bool] = False
+    """Whether `fit` takes rows of files and of Dask as they come; others learn from those that fit
+    in memory.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        wrap_methods(cls)
+        super().__init_subclass__(**kwargs)
+
+    def score_of(self, y: Any, predicted: Any, weight: Any = None) -> float:
+        """The score of predictions: what scikit-learn's classifiers and regressors call so."""
+        score = r2_score if is_regressor(self) else accuracy_score
+        return float(score(y, predicted, sample_weight=weight))
 
     def __getattr__(self, name: str) -> Any:
         is_public = name.endswith("_") and not name.startswith("_")

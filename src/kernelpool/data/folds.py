@@ -39,6 +39,7 @@ from ..errors import KernelpoolError, without_column_warnings
 from ..rows import as_rows
 from ..rows.sample import MOST_ROWS, content_key, sample_block
 from ..tables.columns import Columns
+from ..text import is_missing
 from .door import TrainingData, surveyed
 from .scale import weighted_quantiles
 
@@ -105,7 +106,8 @@ def _as_numbers(X: Any) -> tuple[np.ndarray, np.ndarray]:
             x[:, i] = column
         except (TypeError, ValueError):
             is_number[i] = False
-            x[:, i] = [zlib.crc32(str(cell).encode()) for cell in column]
+            text = ("" if is_missing(cell) else str(cell) for cell in column)
+            x[:, i] = [zlib.crc32(cell.encode()) for cell in text]
     return x, is_number
 
 

@@ -79,6 +79,18 @@ def distinct_labels(labels: np.ndarray, marker: Any) -> np.ndarray:
     return np.unique(known)
 
 
+def known_labels(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Labels of a file as those of the classes that have the same text, (n,): text files hold text.
+    Others are no class.
+    """
+    of_text = {str(label).removesuffix(".0"): label for label in classes.tolist()}
+    texts = [str(label).strip() for label in labels.tolist()]
+    other = max(of_text.values()) + 1 if classes.dtype.kind in "biuf" else None
+    unknown = [text if other is None else other for text in texts]
+    known = zip(texts, unknown, strict=True)
+    return np.array([of_text.get(text.removesuffix(".0"), out) for text, out in known])
+
+
 def with_two_classes(classes: np.ndarray) -> np.ndarray:
     """The same classes, at least two."""
     if len(classes) < 2:

@@ -7,15 +7,18 @@ values.
 
 import os
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
-from ..arrays import is_dataset, is_lazy_frame, is_table
-from ..errors import ColumnWarning, KernelpoolError, warn
-from ..rows import Rows, Store, StoredRows, as_rows, recode
+from ..arrays import is_dataset, is_lazy, is_lazy_frame, is_table
+from ..errors import ColumnWarning, KernelpoolError, SampleWarning, UnequalChunksError, warn
+from ..rows import DaskRows, Rows, Store, StoredRows, as_rows, recode
+from ..rows.dask import tree_sum
+from ..tables import draw
 from ..tables.batches import batches
 from ..tables.columns import Columns, reason_to_leave_out, sorted_categories
 from ..tables.kinds import FEW
@@ -53,6 +56,11 @@ def _is_batch(item: Any) -> bool:
     if isinstance(item, tuple):
         return len(item) > 0 and getattr(item[0], "ndim", 0) == 2
     return is_table(item) and getattr(item, "ndim", 2) == 2
+
+
+def is_in_memory(X: Any, y: Any = None) -> bool:
+    """Whether rows are arrays of any library but Dask, or a table, with their labels apart."""
+    return not (is_lazy(X) or is_lazy_frame(X) or is_source(X, y))
 
 
 def checked_rows(
@@ -229,3 +237,122 @@ def rows_of(store: Store, codes: np.ndarray, n_jobs: int | None) -> Rows:
     if store.n_bytes <= IN_MEMORY:
         return as_rows(*store.in_memory(), n_jobs=n_jobs)
     return StoredRows(store, n_jobs=n_jobs)
+
+
+# -- rows that fit in memory -----------------------------------------------------------------------
+
+
+def labeled_batches(
+    X: Any, y: Any = None, weight: Any = None, *, names: list[str] | None = None
+) -> Iterator[Any]:
+    """Tables or arrays, their labels and weights, of a source that `is_source` is true of."""
+    for batch in batches(X, y, weight, names=names):
+        if len(batch[0]):
+            yield batch
+
+
+def in_memory(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    name: str,
+    labeled: bool = True,
+) -> tuple[Any, Any, Any]:
+    """Rows of files, batches and Dask collections, their labels and weights, in memory.
+
+    All of them where they have at most `MOST_CELLS` cells, as they are and in their order.
+    Otherwise those of an even draw, which says so. `labeled` is False where y has no classes.
+    """
+    if is_lazy(X) or is_lazy_frame(X):
+        of_all = _draw_of_collection(X, y, sample_weight, labeled)
+    else:
+        of_all = _draw_of_batches(labeled_batches(X, y, sample_weight), labeled)
+    (X, y, _), positions, weight = of_all.drawn()
+    if len(positions) < of_all.n_rows:
+        warn(
+            f"{name} learns from {len(positions):,} of {of_all.n_rows:,} rows, drawn evenly from "
+            "all of them, since more may not fit in memory. SharedKernelClassifier learns from "
+            "all.",
+            SampleWarning,
+        )
+    return X, y, weight
+
+
+def _draw_of_batches(source: Iterator[Any], labeled: bool) -> draw.Draw:
+    of_all = None
+    for x, labels, weight in source:
+        if of_all is None:
+            of_all = draw.Draw(draw.MOST_CELLS // max(x.shape[1], 1))
+        if (weight is not None) != of_all.weighted and of_all.n_rows:
+            raise ValueError("Either all batches of X have a sample_weight, or none has.")
+        of_all.add((x, labels, None), labels if labeled else None, weight)
+    if of_all is None or not of_all.n_rows:
+        raise ValueError("X has 0 rows, while a minimum of 1 is required: no batch has any.")
+    return of_all
+
+
+def _draw_of_collection(X: Any, y: Any, weight: Any, labeled: bool) -> draw.Draw:
+    """Each part is drawn from where it lives; the client gets the rows that are drawn."""
+    import dask
+
+    names = [name for name in (y, weight) if isinstance(name, str)]
+    if is_lazy_frame(X):
+        columns_named(X, names)
+        # one set of chunks for all columns: Dask joins files of which few columns are read
+        X = X.map_partitions(lambda frame: frame)
+        n_columns = len(X.columns) - len(names)
+        sizes = list(X.map_partitions(len).compute())
+        columns = [_parts_of(column, sizes) for column in (y, weight)]
+    else:
+        rows = DaskRows(X, y, weight)
+        n_columns = X.shape[1]
+        X = rows.x
+        sizes = list(X.chunks[0])
+        if np.isnan(sizes).any():
+            sizes = dask.compute(*(dask.delayed(len)(part) for part in X.to_delayed().ravel()))
+        columns = [_parts_of(column, sizes) for column in (rows.y, rows.weight)]
+    most = draw.MOST_CELLS // max(n_columns, 1)
+    firsts = np.cumsum([0, *sizes]).tolist()
+    function = dask.delayed(_draw_of_part, pure=False)
+    settings = most, firsts[-1], labeled
+    parts = [
+        function(settings, first, *part)
+        for first, *part in zip(firsts, np.ravel(X.to_delayed()), *columns, strict=False)
+    ]
+    of_all = tree_sum(parts)
+    if of_all is None or not of_all.n_rows:
+        raise KernelpoolError("The Dask collection has no rows: every part is empty.")
+    return of_all  # type: ignore[no-any-return]
+
+
+def _parts_of(column: Any, sizes: Sequence[int]) -> list[Any]:
+    """Labels or weights, or the name of their column, for each part of the rows."""
+    if column is None or isinstance(column, str):
+        return [column] * len(sizes)
+    if is_lazy(column) or is_lazy_frame(column):
+        parts = np.ravel(column.to_delayed()).tolist()
+    else:
+        parts = np.split(np.asarray(column), np.cumsum(sizes)[:-1])
+    if len(parts) != len(sizes):
+        raise UnequalChunksError(
+            f"X lies in {len(sizes)} parts, y or sample_weight in {len(parts)}; cut them alike."
+        )
+    return parts
+
+
+def _draw_of_part(
+    settings: tuple[int, int, bool], first: int, x: Any, y: Any, weight: Any
+) -> draw.Draw | None:
+    most, n_rows, labeled = settings
+    names = [name for name in (y, weight) if isinstance(name, str)]
+    y, weight = (
+        None if v is None else np.asarray(x[v] if isinstance(v, str) else v) for v in (y, weight)
+    )
+    if names:
+        x = x.drop(columns=names)
+    if not len(x):
+        return None
+    of_part = draw.Draw(most, n_rows)
+    of_part.add((x, y, None), y if labeled else None, weight, first)
+    return of_part

@@ -465,17 +465,21 @@ class RejectClassifier(MetaClassifier):
         accuracy : float
             In [0, 1]; 0 with a warning where no row is accepted.
         """
-        _, wrong, weight, decision = self._evaluated(X, y, sample_weight)
-        accepted = decision == Decision.ACCEPTED
-        total = weight[accepted].sum()
-        if not total > 0:
+        return self.score_of(y, self.predict(X), sample_weight)
+
+    def score_of(self, y: Any, predicted: Any, weight: Any = None) -> float:
+        """The score of predictions."""
+        labels = label_column(y, len(predicted))
+        refused = np.isin(predicted, [self.ambiguous_label_, self.novel_label_])
+        weight = np.where(refused, 0.0, given_weights(labels, weight))
+        if not weight.sum() > 0:
             warn(
                 "No row is accepted, so that the share of right labels is undefined; it is set to "
                 "0.",
                 UndefinedMetricWarning,
             )
             return 0.0
-        return float(1 - weight[accepted] @ wrong[accepted] / total)
+        return float(weight @ (predicted == labels) / weight.sum())
 
     def mean_cost(self, X: Any, y: Any, refusal: float, sample_weight: Any = None) -> float:
         """Chow's cost: an error costs one, a refusal of either kind `refusal`, a right label

@@ -235,6 +235,8 @@ class SharedKernelClassifier(  # type: ignore[misc]
     0.1
     """
 
+    takes_any_rows = True
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_kernels": [
             *COUNT,

@@ -104,6 +104,8 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
     [0, 0.25, 0.5, 0.75, 1]
     """
 
+    takes_any_rows = True
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [SharedKernelClassifier, None],
         "sharing": ["array-like"],

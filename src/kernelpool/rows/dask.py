@@ -20,7 +20,7 @@ import numpy as np
 from ..arrays import Array, is_lazy
 from ..errors import KernelpoolError, UnequalChunksError
 from .block import Frame, Layout
-from .in_memory import ArrayRows, RowsWithMissing, rows_in_memory
+from .in_memory import ArrayRows, RowsWithMissing, one_blas_thread, rows_in_memory
 
 T = TypeVar("T")
 
@@ -74,10 +74,7 @@ class DaskRows:
         task = statistic, self.layout, params
         sent = dask.delayed(task, pure=False, traverse=False)
         parts = [_delayed(_total_of_chunk, sent, *chunk) for chunk in self._chunks()]
-        while len(parts) > 1:  # no worker receives every part
-            groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
-            parts = [_delayed(_sum, *group) for group in groups]
-        result = parts[0].compute()
+        result = tree_sum(parts)
         if result is None:
             raise KernelpoolError("The Dask array has no rows: every chunk is empty.")
         return result  # type: ignore[no-any-return]
@@ -103,6 +100,50 @@ class DaskRows:
             for a in (self.x, self.y, self.weight)
         )
         return list(zip(*columns, strict=False))
+
+
+def tree_sum(parts: list[Any]) -> Any:
+    """The sum of delayed parts, None for those that are empty; no worker receives all of them."""
+    while len(parts) > 1:
+        groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
+        parts = [_delayed(_sum, *group) for group in groups]
+    return parts[0].compute()
+
+
+def each_part(X: Any, answer: Callable[[Any], Any], like: Any) -> Any:
+    """What `answer` returns for the parts of a Dask array or data frame, row for row, as Dask arrays
+    of the types and shapes of `like`, the answer for a row, or a tuple of answers.
+    """
+    import dask
+    import dask.array as da
+
+    if is_lazy(X):
+        X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+        sizes = X.chunks[0]
+    else:
+        sizes = (np.nan,) * X.npartitions
+    sent = dask.delayed((answer, like), pure=False, traverse=False)
+    parts = [_delayed(_answer_part, sent, part) for part in np.ravel(X.to_delayed())]
+
+    def collected(like: Any, parts: list[Any]) -> Any:
+        shape = like.shape[1:]
+        arrays = [
+            da.from_delayed(part, (n, *shape), like.dtype)
+            for part, n in zip(parts, sizes, strict=True)
+        ]
+        return da.concatenate(arrays, axis=0, allow_unknown_chunksizes=True)
+
+    if isinstance(like, tuple):
+        return tuple(collected(one, [p[i] for p in parts]) for i, one in enumerate(like))
+    return collected(like, parts)
+
+
+def _answer_part(sent: tuple[Callable[[Any], Any], Any], part: Any) -> Any:
+    answer, like = sent
+    if len(part):
+        with one_blas_thread():
+            return answer(part)
+    return tuple(one[:0] for one in like) if isinstance(like, tuple) else like[:0]
 
 
 def _aligned(column: Array, x: Array) -> Array:
