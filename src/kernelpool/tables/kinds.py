@@ -187,7 +187,7 @@ def parsed_days(texts: Any, missing: Sequence[str] = ()) -> tuple[np.ndarray, np
         import pyarrow as pa
 
         stamps = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
-        cells = _arrow_cast(_arrow_text(texts, missing), stamps)
+        cells = _arrow_cast(arrow_text(texts, missing), stamps)
         if cells is not None:
             return cells[0] / MICROSECONDS, cells[1]
     return _parsed(texts, missing, day_of)
@@ -324,7 +324,7 @@ def arrow_codes(column: Any) -> tuple[np.ndarray, list[Any]]:
     return at.astype(int), column.dictionary.to_pylist()
 
 
-def _arrow_text(column: Any, missing: Sequence[str]) -> Any:
+def arrow_text(column: Any, missing: Sequence[str]) -> Any:
     """Cells without space around them, null where one is missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -344,7 +344,7 @@ def _arrow_numbers(texts: Any, missing: Sequence[str]) -> tuple[np.ndarray, np.n
         cells = _arrow_cast(texts, (pa.float64(),))
         if cells is not None and not cells[1].any():
             return cells
-    return _arrow_cast(_arrow_text(texts, missing), (pa.float64(),))
+    return _arrow_cast(arrow_text(texts, missing), (pa.float64(),))
 
 
 def _arrow_cast(text: Any, types: Iterable[Any]) -> tuple[np.ndarray, np.ndarray] | None:

@@ -1,96 +1,71 @@
-"""Rows of files, folders, stdin and data sets, in batches of Arrow tables.
-
-The format of a file is known by its first bytes, not by its name: Parquet, Arrow (file or stream, as
-Feather is), an Excel workbook, or delimited text, which may be compressed. Cells of text files and
-workbooks stay text: what they mean is decided for a whole column. stdin and pipes are copied to a
-temporary file first, which is read as often as needed.
+"""Rows of files, folders, stdin and data sets: in batches of Arrow tables, and as a table in memory.
 
 `scan` opens every file of a folder, so that one that is no table, or has other columns, is refused
-before any row is read. pyarrow is imported in functions only.
+before any row is read. stdin and pipes are copied to a temporary file first, which is read as often
+as needed. Of text files, cells are text in batches; `read_table` decides what each column holds, once.
+pyarrow is imported in functions only.
 """
 
-import codecs
-import csv
-import io
 import os
 import re
 import shutil
 import stat
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..arrays import is_dataset
 from ..errors import TableError
-from ..text import listed, plural, quoted, shown
-
-SUFFIXES = (
-    ".csv",
-    ".tsv",
-    ".txt",
-    ".parquet",
-    ".pq",
-    ".arrow",
-    ".arrows",
-    ".feather",
-    ".ipc",
-    ".xlsx",
+from ..text import did_you_mean, listed, plural, quoted, shown
+from .columns import reason_to_leave_out
+from .draw import MOST_CELLS, Draw, Drawn
+from .files import (
+    BLOCK,
+    SUFFIXES,
+    File,
+    ReadOptions,
+    checked,
+    fragment_of,
+    opened,
+    readable,
+    stem_of,
 )
-"""Endings of the files of a folder that are read."""
+from .kinds import (
+    BOOLEANS,
+    CATEGORY,
+    DATE,
+    DATE_ADVICE,
+    FEW,
+    MICROSECONDS,
+    NUMBER,
+    Cells,
+    arrow_codes,
+    arrow_text,
+    odd_cell,
+    parsed_days,
+    parsed_numbers,
+)
 
-COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
-"""Compressed text, by its first bytes."""
+TEXT = "text"
+"""A column of text may hold numbers, categories or dates."""
 
-ENDINGS = (".gz", ".bz2", ".zst")
-"""What follows the ending of compressed text."""
+MOST_TEXTS = 256
+"""A column with more different cells than this is a name or a text."""
 
-NOT_TABLES = {
-    rb"\xd0\xcf\x11\xe0": "an Excel workbook (.xls) or another Office file",
-    rb"\x80[\x02-\x05]": "a Python pickle",
-    rb"\x93NUMPY": "a NumPy array",
-    rb"\x89HDF": "an HDF5 file",
-    rb"SQLite format 3": "an SQLite database",
-    rb"%PDF": "a PDF document",
-    rb"FEA1": "Feather version 1",
-    rb'\s*[\[{]\s*["\[{0-9\]}]': "JSON",
-    rb"(?i)\s*<(!doctype|html|\?xml)\b": "HTML or XML",
+MOST_NAMED = 8
+"""Columns that an error names."""
+
+LABELS: dict[str, Callable[[str], Any]] = {
+    r"-?(0|[1-9][0-9]{0,17})": int,
+    r"-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?": float,
+    "|".join(map(re.escape, BOOLEANS)): lambda text: BOOLEANS[text] == BOOLEANS["True"],
 }
-"""Patterns of the first bytes of files that are no tables."""
-
-HEAD = 1 << 20
-"""First bytes of a file, by which its format is known."""
-
-BLOCK = 1 << 24
-"""Bytes of text that are parsed at a time; a row must fit."""
-
-CELLS = 1 << 20
-"""Cells of a batch of Parquet."""
-
-DELIMITERS = ",;\t|"
-"""One of them is found in the first line."""
-
-SEPARATOR_LINE = re.compile(r'"?sep=(.)"?(\r\n|\n|\r)')
-"""What spreadsheets write before the header to name the delimiter."""
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How text files are written; None detects it."""
-
-    delimiter: str | None = None
-    decimal: str = "."
-    encoding: str | None = None
-    header: bool = True
-    missing: tuple[str, ...] = ()
-    """Text that stands for a missing cell, besides `kinds.MISSING`."""
+"""Patterns of labels in text files that are no text: 007 is."""
 
 
 class Batch(NamedTuple):
@@ -102,26 +77,11 @@ class Batch(NamedTuple):
     row: int
     """Number of the first row within its file, from 1; the header is not counted."""
     table: Any
-    """pyarrow.Table."""
-    typed: bool
-    """Whether the file has types; all columns of text files are strings."""
+    """pyarrow.Table; columns of text files are strings, null where a cell is empty."""
 
     def place(self, i: int, name: str) -> str:
         """A cell, for messages."""
         return f"{self.file}, row {self.row + i}, column {quoted(name)}"
-
-
-Pieces = Callable[[Sequence[str]], Iterator[Any]]
-"""The record batches of a file, of some of its columns."""
-
-
-class File(NamedTuple):
-    """A file that has been opened once."""
-
-    label: str
-    names: list[str]
-    typed: bool
-    pieces: Pieces
 
 
 @dataclass(frozen=True)
@@ -132,36 +92,66 @@ class Scan:
     ----------
     label : str
         What is read, for messages.
-    names : list of str
-        Names of the columns, those of the first file; others may have them in another order.
     files : list of File
+        Their columns have the same names, in any order.
+    types : dict of str to pyarrow.DataType
+        Of the columns, by their names. Where files differ, numbers are float64, and other columns
+        text.
     options : ReadOptions
     """
 
     label: str
-    names: list[str]
     files: list[File]
-    options: ReadOptions = ReadOptions()
+    types: dict[str, Any]
+    options: ReadOptions
     copy: Any = None
     """Of stdin or a pipe; it is deleted with the scan."""
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return [*self.types]
+
+    @property
+    def typed(self) -> bool:
+        """Whether all files have types: text in a text file may be a number."""
+        return all(file.typed for file in self.files)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Every batch of every file, with the columns in this order."""
         import pyarrow as pa
 
-        columns = list(self.names if columns is None else columns)
+        columns = list(self.types if columns is None else dict.fromkeys(columns))
+        schema = pa.schema([(name, self.types[name]) for name in columns])
         first = 0
         for file in self.files:
             row = 1
-            with _readable(file.label, lambda: _after(row - 1)):  # noqa: B023
+            with readable(file.label, lambda: _after(row - 1)):  # noqa: B023
                 for piece in file.pieces(columns):
                     if file.typed:
                         piece.validate(full=True)  # a damaged file may hold wrong lengths
                     if len(piece):
                         table = pa.Table.from_batches([piece]).select(columns)
-                        yield Batch(file.label, first, row, table, file.typed)
+                        table = table if file.typed else self._plain(table)
+                        yield Batch(file.label, first, row, table.cast(schema))
                     row += len(piece)
                     first += len(piece)
+
+    def _plain(self, table: Any) -> Any:
+        """Text with decimal points, null where the options call a cell missing."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for i, column in enumerate(table.columns):
+            if self.options.decimal != ".":
+                comma = rf"^(\s*[+-]?[0-9]*){re.escape(self.options.decimal)}([0-9]+([eE][+-]?[0-9]+)?\s*)$"
+                column = pc.replace_substring_regex(column, comma, r"\1.\2")
+            if self.options.missing:
+                words = pa.array(self.options.missing, pa.string())
+                absent = pc.is_in(pc.utf8_trim_whitespace(column), value_set=words)
+                column = pc.if_else(absent, pa.scalar(None, pa.string()), column)
+            table = table.set_column(i, table.column_names[i], column)
+        return table
 
 
 def scan(source: Any, options: ReadOptions | None = None) -> Scan:
@@ -175,13 +165,14 @@ def scan(source: Any, options: ReadOptions | None = None) -> Scan:
     """
     options = ReadOptions() if options is None else options
     if is_dataset(source):
-        fragments = [*source.get_fragments()]
-        files = [_fragment(fragment, source.schema) for fragment in fragments]
-        return Scan("the data set", _checked("the data set", source.schema.names), files, options)
+        schema = checked("the data set", source.schema)
+        files = [fragment_of(fragment, schema) for fragment in source.get_fragments()]
+        types = dict(zip(schema.names, schema.types, strict=True))
+        return Scan("the data set", files, types, options)
     path = os.fspath(source)
     label = shown(path, 200)
     copy: Any = None
-    with _readable(label):
+    with readable(label):
         if path == "-" and (sys.stdin is None or sys.stdin.closed):
             raise TableError("stdin is closed: there are no data to read.")
         if path == "-":
@@ -189,50 +180,39 @@ def scan(source: Any, options: ReadOptions | None = None) -> Scan:
             copy = _spooled(sys.stdin.buffer)
         elif os.path.isdir(path):
             paths = _files_in(path)
-            files = [_opened(p, shown(p, 200), options) for p in paths]
+            files = [opened(p, shown(p, 200), options) for p in paths]
             label = f"{label} ({plural(len(paths), 'file')})"
         elif stat.S_ISREG(os.stat(path).st_mode):
-            files = [_opened(path, label, options)]
+            files = [opened(path, label, options)]
         else:
             with open(path, "rb") as pipe:
                 copy = _spooled(pipe)
         if copy is not None:
-            files = [_opened(copy.name, label, options)]
-    names = files[0].names
+            files = [opened(copy.name, label, options)]
+    return Scan(label, files, _types(files), options, copy)
+
+
+def _types(files: Sequence[File]) -> dict[str, Any]:
+    """The types of columns that all files can have."""
+    import pyarrow as pa
+
+    names = files[0].schema.names
     for file in files:
         lacks, besides = (
-            sorted(set(a) - set(b)) for a, b in ((names, file.names), (file.names, names))
+            sorted(set(a) - set(b))
+            for a, b in ((names, file.schema.names), (file.schema.names, names))
         )
         if lacks or besides:
             raise TableError(
                 f"{file.label}: its columns differ from those of {files[0].label}: it lacks "
                 f"{listed(lacks) or 'none'} and has {listed(besides) or 'none'} besides."
             )
-    return Scan(label, names, files, options, copy)
-
-
-def stem_of(path: str) -> str:
-    """The name of a data file without its folder and its endings."""
-    name = Path(path).resolve().name
-    for endings in (ENDINGS, SUFFIXES):
-        stem, suffix = os.path.splitext(name)
-        name = stem if suffix.lower() in endings else name
-    return name
-
-
-@contextmanager
-def _readable(label: str, after: Callable[[], str] = str) -> Iterator[None]:
-    """Errors of the system and of Arrow name the file."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowException, MemoryError) as error:  # wrong lengths ask for memory
-        text = shown(str(error).strip().split("\n")[0] or type(error).__name__, 300)
-        raise TableError(f"{label}: {after()}{text}") from None
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise TableError(f"{label}: {shown(reason, 300)}.") from None
+    types = {}
+    for name in names:
+        kinds = list(dict.fromkeys(file.schema.field(name).type for file in files))
+        numbers = all(kind_of_type(kind) == NUMBER for kind in kinds)
+        types[name] = kinds[0] if len(kinds) == 1 else pa.float64() if numbers else pa.string()
+    return types
 
 
 def _after(row: int) -> str:
@@ -264,270 +244,363 @@ def _files_in(folder: str) -> list[str]:
     return found
 
 
-def _checked(label: str, names: list[str]) -> list[str]:
-    twice = [name for name, n in Counter(names).items() if n > 1]
-    if not names or twice:
-        what = f"several columns are named {listed(twice)}" if twice else "no columns"
-        raise TableError(f"{label}: {what}.", "Give each column its own name." * bool(twice))
-    return names
-
-
-def _opened(path: str, label: str, options: ReadOptions) -> File:
-    """A file by its first bytes."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with _readable(label):
-        with open(path, "rb") as file:
-            head = file.read(HEAD)
-        if not head:
-            raise TableError(f"{label}: the file is empty.")
-        typed = True
-        if head[:4] == b"PAR1":
-            names = pq.read_schema(path).names
-            pieces: Pieces = partial(_parquet, path)
-        elif head[:6] == b"ARROW1" or head[:4] == b"\xff\xff\xff\xff":
-            is_file = head[:6] == b"ARROW1"
-            with pa.OSFile(path) as file:
-                names = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(file).schema.names
-            pieces = partial(_arrow, path, is_file)
-        elif head[:4] == b"PK\x03\x04":
-            names, rows = _workbook(path, label)
-            pieces = partial(_selected, rows)
-            typed = False
-        else:
-            not_table = (kind for magic, kind in NOT_TABLES.items() if re.match(magic, head[:1000]))
-            kind = next(not_table, None)
-            if kind is not None:
-                advice = "Save the table as CSV, Parquet or Arrow (Feather version 2)."
-                raise TableError(f"{label}: this is {kind}.", advice)
-            text = _Text.of(path, label, head, options)
-            names = text.names
-            pieces = text.pieces
-            typed = False
-    return File(label, _checked(label, names), typed, pieces)
-
-
-# -- files with types ------------------------------------------------------------------------------
-
-
-def _parquet(path: str, columns: Sequence[str]) -> Iterator[Any]:
-    """A little at a time: neither a row group nor a column of it is held as a whole."""
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path, pre_buffer=False, buffer_size=HEAD) as file:
-        size = max(64, CELLS // max(1, len(columns)))
-        yield from file.iter_batches(batch_size=size, columns=[*columns])
-
-
-def _arrow(path: str, is_file: bool, _: Sequence[str]) -> Iterator[Any]:
-    import pyarrow as pa
-
-    with pa.OSFile(path) as file:
-        if not is_file:
-            yield from pa.ipc.open_stream(file)
-            return
-        arrow = pa.ipc.open_file(file)
-        for i in range(arrow.num_record_batches):
-            yield arrow.get_batch(i)
-
-
-def _fragment(fragment: Any, schema: Any) -> File:
-    """A file of a data set of pyarrow; Parquet is read a little at a time."""
-    from pyarrow import dataset
-
-    def pieces(columns: Sequence[str]) -> Iterator[Any]:
-        buffered = {"pre_buffer": False, "use_buffered_stream": True, "buffer_size": HEAD}
-        parquet = dataset.ParquetFragmentScanOptions(**buffered) if is_parquet else None
-        yield from fragment.to_batches(
-            schema,
-            columns=[*columns],
-            batch_size=max(64, CELLS // max(1, len(columns))),
-            batch_readahead=2,
-            fragment_scan_options=parquet,
-        )
-
-    is_file = isinstance(fragment, dataset.FileFragment)
-    is_parquet = is_file and isinstance(fragment.format, dataset.ParquetFileFormat)
-    label = shown(fragment.path, 200) if is_file else "the data set"
-    return File(label, schema.names, True, pieces)
-
-
-# -- workbooks -------------------------------------------------------------------------------------
-
-
-def _workbook(path: str, label: str) -> tuple[list[str], Any]:
-    """The first sheet of an Excel workbook; its cells become text, as those of text files are."""
-    import pyarrow as pa
-
-    try:
-        from openpyxl import load_workbook
-    except ImportError:
-        advice = "pip install '.[excel]' in kernelpool's folder, or save the table as CSV."
-        raise TableError(f"{label}: Excel workbooks need openpyxl.", advice) from None
-    try:
-        with open(path, "rb") as file:
-            sheet = load_workbook(file, read_only=True, data_only=True).worksheets[0]
-            rows = [[_cell(c) for c in row] for row in sheet.iter_rows(values_only=True)]
-    except Exception as error:  # whatever openpyxl raises of a damaged file
-        what = f"no Excel workbook that can be read ({type(error).__name__})"
-        raise TableError(f"{label}: {what}.", "Save the table as CSV.") from None
-    cells = zip_longest(*(row for row in rows if any(row)), fillvalue="")
-    columns = [column for column in cells if any(column)]
-    names = [column[0] for column in columns]
-    arrays = [pa.array(column[1:], pa.string()) for column in columns]
-    return names, pa.record_batch(arrays, names=names)
-
-
-def _selected(rows: Any, columns: Sequence[str]) -> Iterator[Any]:
-    yield rows.select(columns)
-
-
-def _cell(value: Any) -> str:
-    """A cell of a workbook as text; a date without a time is a day."""
-    text = "" if value is None else str(value).strip()
-    return text.removesuffix(" 00:00:00") if isinstance(value, datetime) else text
-
-
-# -- delimited text --------------------------------------------------------------------------------
+# -- tables in memory ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Text:
-    """A text file whose first row has been read."""
+class Rows:
+    """Rows of a scan in memory, all of them or an even draw."""
 
-    path: str
+    X: Any
+    """pyarrow.Table of the features, (n, d): numbers as the file has them, float64 or int64 where it
+    has text; categories as dictionaries, or as the file has them; dates.
+    """
+    y: np.ndarray
+    """Labels, None where one is missing, (n,)."""
+    weight: np.ndarray | None
+    """(n,); None where all rows count alike."""
+    positions: np.ndarray
+    """In the whole scan, (n,)."""
+    ids: np.ndarray
+    """Numbers of the rows in their files, from 1; as text, with the cells of the columns that are
+    kept, where there are such, (n,).
+    """
+    n_rows: int
+    """Of the whole scan."""
+    kinds: dict[str, str]
+    """Of the features, by name: `NUMBER`, `CATEGORY` or `DATE`."""
+    left_out: dict[str, str]
+    """Columns that no model can learn from, and why."""
+    target: str
     label: str
-    names: list[str]
-    delimiter: str
-    skipped: int
-    """Lines before the first row of cells."""
-    encoding: str
-    codec: str | None
+    """What was read."""
 
-    @classmethod
-    def of(cls, path: str, label: str, head: bytes, options: ReadOptions) -> "_Text":
-        import pyarrow as pa
-
-        codec = next((codec for magic, codec in COMPRESSED.items() if head.startswith(magic)), None)
-        if codec is not None:
-            with pa.input_stream(path, compression=codec) as stream:
-                head = stream.read(HEAD)
-        encoding = options.encoding or _encoding(head)
-        try:
-            text = codecs.getincrementaldecoder(encoding)().decode(head).removeprefix("\ufeff")
-        except UnicodeError:
-            advice = "Pass another --text encoding=NAME."
-            raise TableError(f"{label}: not {encoding} text.", advice) from None
-        start = len(text) - len(text.lstrip("\r\n"))
-        separator = SEPARATOR_LINE.match(text, start)
-        start = start if separator is None else separator.end()
-        body = text[start:]
-        if not body.strip():
-            raise TableError(f"{label}: the file is empty.")
-        delimiter = options.delimiter or (separator[1] if separator else None)
-        names, delimiter, n_lines = _first_row(label, body, delimiter, options.header)
-        skipped = len(re.findall(r"\r\n|\r|\n", text[:start])) + n_lines * options.header
-        return cls(path, label, names, delimiter, skipped, encoding, codec)
-
-    def pieces(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Record batches of strings; errors name the row."""
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-
-        row = 0
-        try:
-            with pa.input_stream(self.path, compression=self.codec) as stream:
-                reader = arrow_csv.open_csv(
-                    stream,
-                    arrow_csv.ReadOptions(
-                        use_threads=False,
-                        block_size=BLOCK,
-                        column_names=self.names,
-                        skip_rows=self.skipped,
-                        encoding=self.encoding,
-                    ),
-                    arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-                    arrow_csv.ConvertOptions(
-                        column_types=dict.fromkeys(self.names, pa.string()),
-                        strings_can_be_null=False,
-                        include_columns=[*columns],
-                    ),
-                )
-                for piece in reader:
-                    yield piece
-                    row += len(piece)
-        except pa.ArrowInvalid as error:
-            text = str(error)
-            if "Could not skip" in text or "Empty CSV" in text:  # a header, and nothing below it
-                return
-            raise self._error(text, row) from None
-
-    def _error(self, text: str, row: int) -> TableError:
-        """An error of Arrow's parser, with the row where it is known."""
-        at = re.search(r"Row #(\d+): ", text)
-        where = f"{self.label}, " + (
-            f"row {int(at[1]) - self.skipped}" if at else f"after row {row}"
-        )
-        cells = re.search(r"Expected (\d+) columns, got (\d+): (.*)", text)
-        if cells is not None:
-            count = f"{plural(int(cells[2]), 'cell')} where the header has {cells[1]}"
-            return TableError(f"{where}: {count}: {quoted(cells[3])}.")
-        if "straddling" in text:
-            return TableError(f"{where}: a row is longer than {BLOCK:,} bytes.")
-        if "UTF8" in text:
-            column = re.search(r"In CSV column #(\d+)", text)
-            where += f", column {quoted(self.names[int(column[1])])}" if column else ""
-            advice = "Pass its encoding, such as --text encoding=latin-1."
-            return TableError(f"{where}: not UTF-8 text.", advice)
-        return TableError(f"{where}: {shown(text, 300)}")
+    def at(self, index: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Features and labels of some of the rows."""
+        return self.X.take(index), self.y[index]
 
 
-def _encoding(head: bytes) -> str:
-    """UTF-16 by its mark; otherwise UTF-8 where the first bytes are, and else Latin-1."""
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        return "latin-1"
-    return "utf-8"
+def read_table(
+    scan: Scan,
+    target: str | None,
+    weight: str | None = None,
+    *,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    kinds: Mapping[str, str] | None = None,
+    most_cells: int = MOST_CELLS,
+) -> Rows:
+    """The rows of a scan with their labels; of more than `most_cells`, an even draw.
+
+    Whether a column of text holds numbers, categories or dates is decided by all of its cells. They
+    are numbers as soon as they are read; a column that has other cells later is read again.
+
+    Parameters
+    ----------
+    scan : Scan
+    target : str or None
+        Column that holds the classes; None is an error that lists the columns.
+    weight : str, optional
+        Column that says how often each row counts.
+    drop, keep : sequence of str
+        Columns to leave out; and such ones whose text is shown with the numbers of rows.
+    kinds : dict of str to str, optional
+        What some columns hold, whatever they look like; the target may be a `CATEGORY`.
+    most_cells : int
+        Rows by features that are held in memory.
+    """
+    import pyarrow as pa
+
+    given = dict(kinds or {})
+    names = feature_names(scan, target, weight, [*drop, *keep])
+    check_columns([*given], scan, "whose kind is given")
+    of_types = {name: kind_of_type(scan.types[name]) for name in names}
+    texts = [name for name in names if of_types[name] == TEXT and name not in given]
+    passes = (
+        _drawn(scan, names, [str(target), *keep], weight, texts, most_cells // len(names), at_once)
+        for at_once in (True, False)
+    )
+    drawn, n_rows, cells, starts = next(drawn for drawn in passes if drawn is not None)
+    table, others = drawn.rows
+    columns = {}
+    column_kinds = {}
+    left_out = {}
+    odd: dict[str, tuple[str, str | None]] = {}
+    for name in names:
+        if of_types[name] is None:
+            left_out[name] = f"it holds {shown(scan.types[name])}"
+            continue
+        kind = cells[name].kind if name in cells else given.get(name, of_types[name])
+        if kind is None:
+            odd[name] = str(cells[name].odd), None
+            continue
+        column, cell = _typed(table[name], kind)
+        if cell is not None:
+            odd[name] = cell, kind
+            continue
+        if kind == NUMBER and of_types[name] == TEXT:
+            column = _whole(column)
+        why = None if name in given else _reason_to_leave_out(column, kind, drawn.positions)
+        if why is None:
+            columns[name], column_kinds[name] = column, kind
+        else:
+            left_out[name] = why
+    if odd:
+        raise _not_numbers(scan, odd)
+    if not columns:
+        reasons = "; ".join(f"{quoted(name)}: {why}" for name, why in left_out.items())
+        raise TableError(f"No column is left to learn from: {reasons}.")
+    in_file = drawn.positions - starts[np.searchsorted(starts, drawn.positions, "right") - 1] + 1
+    return Rows(
+        pa.table(columns),
+        _values(others[0], scan.typed, given.get(str(target)) == CATEGORY),
+        drawn.weight,
+        drawn.positions,
+        _ids(in_file, [others[name] for name in keep]),
+        n_rows,
+        column_kinds,
+        left_out,
+        str(target),
+        scan.label,
+    )
 
 
-def _first_row(
-    label: str, body: str, delimiter: str | None, header: bool
-) -> tuple[list[str], str, int]:
-    """Names of the columns, the delimiter, and the number of lines of the first row."""
+def _drawn(
+    scan: Scan,
+    names: Sequence[str],
+    others: Sequence[str],
+    weight: str | None,
+    texts: Sequence[str],
+    most: int,
+    at_once: bool,
+) -> tuple[Drawn, int, dict[str, Cells], np.ndarray] | None:
+    """One pass: the rows of the draw, as tables of `names` and of `others`, whose first one holds the
+    labels; the number of all rows; what each of `texts` holds; and the position of the first row of
+    each file.
 
-    def cells(delimiter: str) -> tuple[list[str], int]:
-        reader = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter)
-        return next(reader, []), reader.line_num
+    With `at_once`, text becomes numbers as it comes; None where some of it cannot.
+    """
+    import pyarrow as pa
 
-    try:
-        delimiter = delimiter or max(DELIMITERS, key=lambda d: len(cells(d)[0]))
-        first, n_lines = cells(delimiter)
-    except csv.Error:
+    draw = Draw(most)
+    cells = {name: Cells() for name in texts}
+    numbers: set[str] = set()
+    starts = []
+    wanted = [*names, *others, *([weight] if weight else [])]
+    for batch in scan.batches(wanted):
+        starts += [batch.first] if batch.row == 1 else []
+        features = {name: batch.table[name] for name in names}
+        for name in texts:
+            x = cells[name].add(features[name])
+            if at_once and batch.first == 0 and x is not None:
+                numbers.add(name)
+            if name in numbers:
+                if x is None:
+                    return None
+                features[name] = pa.chunked_array([pa.array(x, from_pandas=True)])
+        labels = labels_of(batch, others[0])
+        rest = batch.table.select([*dict.fromkeys(others)]).set_column(0, others[0], labels)
+        weights = None if weight is None else _weights(batch, weight)
+        draw.add((pa.table(features), rest), labels, weights)
+    if not draw.n_rows:
+        raise TableError(f"{scan.label}: no rows below the header.")
+    return draw.drawn(), draw.n_rows, cells, np.array(starts)
+
+
+def check_columns(wanted: Sequence[str], scan: Scan, purpose: str) -> None:
+    """The columns must be there."""
+    absent = sorted(set(wanted) - set(scan.names))
+    if absent:
+        hint = did_you_mean(absent[0], scan.names) if len(absent) == 1 else "."
         raise TableError(
-            f"{label}: the first line has no delimiter in {csv.field_size_limit():,} characters."
-        ) from None
-    if not header:
-        return [f"c{i + 1}" for i in range(len(first))], delimiter, n_lines
-    if body.startswith("#"):
-        line = body.split("\n")[0].strip()
-        raise TableError(f"{label}: the first line is a comment: {quoted(line)}.", "Delete it.")
-    names = [cell.strip() for cell in first]
-    if all(is_number(cell) for cell in names) and names != [str(i) for i in range(len(names))]:
-        raise TableError(
-            f"{label}: the first line looks like data: {listed(first)}.",
-            "Add a line of names, or pass --text header=no.",
+            f"{scan.label}: there is no column {listed(absent, 12)} {purpose}{hint} "
+            f"There are {listed(scan.names, 12)}."
         )
-    return names, delimiter, n_lines
 
 
-def is_number(cell: Any) -> bool:
-    """Whether Python reads a cell as a number."""
+def feature_names(
+    scan: Scan, target: str | None, weight: str | None, drop: Sequence[str]
+) -> list[str]:
+    """The columns of a scan less the target and those to drop, checked."""
+    if target is None:
+        raise TableError(
+            f"{scan.label}: name the column that holds the classes; there are "
+            f"{listed(scan.names, 40)}.",
+            "Pass --target, or y from Python.",
+        )
+    check_columns([target], scan, "for the target")
+    check_columns([weight] if weight else [], scan, "for the weights")
+    check_columns(drop, scan, "to leave out")
+    left_out = {target, weight, *drop}
+    names = [name for name in scan.names if name not in left_out]
+    if "" in names:
+        at = scan.names.index("") + 1
+        raise TableError(
+            f"{scan.label}: column {at} has no name (row numbers are often written so).",
+            "Name it, or pass --drop ''.",
+        )
+    if not names:
+        raise TableError(f"{scan.label}: no column is left to learn from.")
+    return names
+
+
+# -- columns ---------------------------------------------------------------------------------------
+
+
+def kind_of_type(kind: Any) -> str | None:
+    """What a column of an Arrow type holds; `TEXT` where its cells decide, and None for what is no
+    feature.
+    """
+    from pyarrow import types
+
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return NUMBER
+    if types.is_boolean(kind) or types.is_dictionary(kind):
+        return CATEGORY
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return DATE
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return TEXT if is_text or types.is_null(kind) else None
+
+
+def _typed(column: Any, kind: str) -> tuple[Any, str | None]:
+    """A column of a kind, and the first cell that has another one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_decimal(column.type) or (kind == NUMBER and pa.types.is_boolean(column.type)):
+        column = pc.cast(column, pa.float64(), safe=False)
+    if kind == CATEGORY:
+        if kind_of_type(column.type) in (TEXT, DATE):
+            column = arrow_text(column, ())
+        encoded = kind_of_type(column.type) == CATEGORY
+        return column if encoded else column.dictionary_encode(), None
+    if kind_of_type(column.type) == kind:
+        return column, None
+    x, bad = (parsed_days if kind == DATE else parsed_numbers)(column.cast(pa.string()))
+    if bad.any():
+        return None, str(column[int(np.argmax(bad))]).strip()
+    if kind == DATE:
+        x = np.round(MICROSECONDS * x)
+    cells = pa.chunked_array([pa.array(x, from_pandas=True)])
+    return cells.cast(pa.int64()).cast(pa.timestamp("us")) if kind == DATE else cells, None
+
+
+def _whole(column: Any) -> Any:
+    """Whole numbers as such where no cell is missing."""
+    import pyarrow as pa
+
     try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+        return column if column.null_count else column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
+
+
+def _reason_to_leave_out(column: Any, kind: str, positions: np.ndarray) -> str | None:
+    """Why no model can learn from a column; None where one can."""
+    n_rows = len(column)
+    if kind == NUMBER:
+        x = column.to_numpy()
+        if np.isnan(x).all():
+            return "it has no value at all"
+        counts = n_rows > FEW and x[0] - positions[0] in (0, 1)
+        return "it counts the rows" if counts and (np.diff(x - positions) == 0).all() else None
+    distinct = column.unique().drop_null()
+    if not len(distinct):
+        return "it has no value at all"
+    if kind == DATE:
+        return None
+    values = list(map(str, distinct.to_pylist()))
+    if len(values) > MOST_TEXTS and 2 * len(values) <= n_rows:
+        return f"it has {len(values):,} different values such as {listed(values[:2])}"
+    return reason_to_leave_out(values, n_rows)
+
+
+def _not_numbers(scan: Scan, odd: Mapping[str, tuple[str, str | None]]) -> TableError:
+    """Of columns that hold some other cells: the first of these cells, and what to do."""
+    import pyarrow.compute as pc
+
+    places: dict[str, str] = {}
+    named = [*odd][:MOST_NAMED]
+    for batch in scan.batches(named):
+        for name in named:
+            text = arrow_text(batch.table[name], ())
+            at = pc.index(text, odd[name][0]).as_py()
+            if at >= 0:
+                places.setdefault(name, batch.place(at, name))
+    cells = []
+    advice = []
+    for name in named:
+        cell, kind = odd[name]
+        what, remedy = ("", DATE_ADVICE) if kind == DATE else odd_cell(cell)
+        cells.append(f"{places[name]}: {quoted(cell)}" + f" ({what})" * bool(what))
+        advice.append(remedy or "Take a column for categories with --columns COLUMN=category.")
+    rest = f"; and {plural(len(odd) - MOST_NAMED, 'other column')}" * (len(odd) > MOST_NAMED)
+    return TableError(
+        f"Not a number or date: {'; '.join(cells)}{rest}.",
+        " ".join(dict.fromkeys(advice)),
+        not_numbers=list(odd),
+    )
+
+
+# -- labels, weights, names of rows ----------------------------------------------------------------
+
+
+def labels_of(batch: Batch, name: str) -> Any:
+    """Labels of a batch: numbers, booleans or text without space around it, null where one is
+    missing.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = batch.table[name]
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = kind_of_type(column.type)
+    if kind is None:
+        raise TableError(f"{batch.file}, column {quoted(name)}: {column.type} cannot be a class.")
+    if pa.types.is_decimal(column.type):
+        return column.cast(pa.float64() if column.type.scale else pa.int64())
+    if pa.types.is_floating(column.type):
+        return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    return arrow_text(column, ()) if kind in (TEXT, DATE) else column
+
+
+def _weights(batch: Batch, name: str) -> np.ndarray:
+    import pyarrow as pa
+
+    column = batch.table[name]
+    if kind_of_type(column.type) not in (TEXT, NUMBER):
+        raise TableError(f"{batch.file}, column {quoted(name)}: {column.type} are no weights.")
+    x = parsed_numbers(column.cast(pa.string()))[0]
+    wrong = ~(x >= 0)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise TableError(
+            f"{batch.place(at, name)}: {quoted(column[at])} is no weight, which is a finite number "
+            "and not negative."
+        )
+    return x
+
+
+def _values(labels: Any, typed: bool, as_text: bool) -> np.ndarray:
+    """Labels as values, None where one is missing, (n,); those of text files are numbers or booleans
+    where all read so.
+    """
+    at, values = arrow_codes(labels)
+    if as_text:
+        values = list(map(str, values))
+    elif not typed:
+        for pattern, read in LABELS.items():
+            if all(isinstance(value, str) and re.fullmatch(pattern, value) for value in values):
+                values = list(map(read, values))
+                break
+    return np.array([*values, None], object)[at] if (at < 0).any() else np.array(values)[at]
+
+
+def _ids(numbers: np.ndarray, columns: Sequence[Any]) -> np.ndarray:
+    """Numbers of rows, with the cells of columns that identify rows."""
+    if not columns:
+        return numbers
+    cells = zip(numbers, *(map(str, column.to_pylist()) for column in columns), strict=True)
+    return np.array([f"{number} ({', '.join(row)})" for number, *row in cells], object)

@@ -65,7 +65,7 @@ def test_rare_classes_are_ranked(run, model, monkeypatch):
     new = write_csv("few.csv", NAMES, rows)
     x = table(rows)
     y = labels(rows)
-    monkeypatch.setattr(kernelpool.tables.read, "BLOCK", 200)
+    monkeypatch.setattr(kernelpool.tables.files, "BLOCK", 200)
     (rare,) = run("evaluate", model, new, "--json").json["rare"]
     fitted = kernelpool.load(model)
     precision = average_precision_score(y == "red", np.asarray(fitted.predict_proba(x))[:, 2])

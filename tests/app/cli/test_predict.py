@@ -52,7 +52,7 @@ def test_every_format_holds_the_same_however_rows_are_cut(run, fitted, expected,
     check(feather.read_table("out.feather"), expected)
     check(pjson.read_json("out.jsonl"), expected)
     check(pcsv.read_csv(io.BytesIO(run("predict", model, data).out.encode())), expected)
-    monkeypatch.setattr(kernelpool.tables.read, "BLOCK", 200)
+    monkeypatch.setattr(kernelpool.tables.files, "BLOCK", 200)
     run("predict", model, data, "-o", "cut.parquet")
     check(pq.read_table("cut.parquet"), expected)
     assert pq.ParquetFile("cut.parquet").num_row_groups > 1

@@ -370,7 +370,7 @@ Quiet = Annotated[
 
 def text_style(pairs: Sequence[str] | None) -> Any:
     """`--text NAME=VALUE` of text files, checked, as a `ReadOptions`."""
-    from ...tables.read import ReadOptions  # which needs scikit-learn
+    from ...tables.files import ReadOptions  # which needs scikit-learn
 
     style: dict[str, Any] = {"missing": ()}
     for pair in pairs or ():

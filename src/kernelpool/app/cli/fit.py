@@ -30,13 +30,12 @@ from ... import (
 )
 from ...data.folds import cross_fit, hold_out, stratified_folds, table_keys
 from ...inspection import DriftReference, Metrics, describe
+from ...tables.files import SUFFIXES, stem_of
 from ...tables.kinds import CATEGORY, COLUMN_KINDS, DATE
-from ...tables.read import SUFFIXES, scan, stem_of
+from ...tables.read import check_columns, feature_names, scan
 from ...text import did_you_mean, listed, plain, plural, quoted, shown
 from ..readers.table import (
     Rows,
-    check_columns,
-    feature_names,
     fingerprint,
     read_rows,
 )
@@ -147,7 +146,7 @@ def fit(
         raise CommandError(Exit.USAGE, "--unlabeled use needs --model shared-kernel or auto.")
     path = _model_path(data, output, report)
     source = scan(data, style)
-    feature_names(source, target, [*(drop or ()), *(keep or ())])
+    feature_names(source, target, None, [*(drop or ()), *(keep or ())])
     check_columns(list(kinds), source, "whose kind is given")
     check_free(path, force)
     if report is not None:

@@ -16,13 +16,13 @@ from ... import RejectClassifier, load, to_onnx
 from ...decide.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY, novelty_threshold
 from ...errors import KernelpoolError, TableError
 from ...inspection import DriftReference, ambiguity_of, describe
+from ...tables.files import stem_of
 from ...tables.kinds import CATEGORY, DATE, NUMBER
-from ...tables.read import Batch, Scan, stem_of
+from ...tables.read import Batch, Scan, check_columns
 from ...text import listed, percent, plural, quoted, shown
 from ..files import read_header
 from ..readers.table import (
     Rows,
-    check_columns,
     codes_of,
     fingerprint,
     row_ids,
@@ -96,7 +96,7 @@ class LoadedModel:
         with screen.working(f"{title} {source.label}"):
             for batch in source.batches():
                 kinds = kinds or self._kinds_in(source, {*skip, self.target}, screen)
-                table, unreadable = table_of(batch, kinds, source.options)
+                table, unreadable = table_of(batch, kinds)
                 counts[0].update(unreadable)
                 if columns is not None and self.kinds is not None:
                     counts[1].update({k: n for k, n in columns.unknown(table).items() if n})

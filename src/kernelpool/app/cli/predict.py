@@ -12,9 +12,9 @@ import typer
 from ... import ConformalClassifier
 from ...errors import KernelpoolError
 from ...inspection import DECISIONS, explain, with_class_prior
-from ...tables.read import scan
+from ...tables.read import check_columns, scan
 from ...text import listed, plural, shown, signed
-from ..readers.table import alike, check_columns
+from ..readers.table import alike
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free
 from .model import LoadedModel, load_model
