@@ -51,13 +51,13 @@ from .kinds import (
     parsed_numbers,
 )
 
-TEXT = "text"
+ANY_TEXT = "text"
 """A column of text may hold numbers, categories or dates."""
 
 MOST_TEXTS = 256
 """A column with more different cells than this is a name or a text."""
 
-MOST_NAMED = 8
+MOST_ODD = 8
 """Columns that an error names."""
 
 LABELS: dict[str, Callable[[str], Any]] = {
@@ -315,7 +315,7 @@ def read_table(
     names = feature_names(scan, target, weight, [*drop, *keep])
     check_columns([*given], scan, "whose kind is given")
     of_types = {name: kind_of_type(scan.types[name]) for name in names}
-    texts = [name for name in names if of_types[name] == TEXT and name not in given]
+    texts = [name for name in names if of_types[name] == ANY_TEXT and name not in given]
     passes = (
         _drawn(scan, names, [str(target), *keep], weight, texts, most_cells // len(names), at_once)
         for at_once in (True, False)
@@ -338,7 +338,7 @@ def read_table(
         if cell is not None:
             odd[name] = cell, kind
             continue
-        if kind == NUMBER and of_types[name] == TEXT:
+        if kind == NUMBER and of_types[name] == ANY_TEXT:
             column = _whole(column)
         why = None if name in given else _reason_to_leave_out(column, kind, drawn.positions)
         if why is None:
@@ -448,7 +448,7 @@ def feature_names(
 
 
 def kind_of_type(kind: Any) -> str | None:
-    """What a column of an Arrow type holds; `TEXT` where its cells decide, and None for what is no
+    """What a column of an Arrow type holds; `ANY_TEXT` where its cells decide, and None for what is no
     feature.
     """
     from pyarrow import types
@@ -460,7 +460,7 @@ def kind_of_type(kind: Any) -> str | None:
     if types.is_date(kind) or types.is_timestamp(kind):
         return DATE
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    return TEXT if is_text or types.is_null(kind) else None
+    return ANY_TEXT if is_text or types.is_null(kind) else None
 
 
 def _typed(column: Any, kind: str) -> tuple[Any, str | None]:
@@ -471,7 +471,7 @@ def _typed(column: Any, kind: str) -> tuple[Any, str | None]:
     if pa.types.is_decimal(column.type) or (kind == NUMBER and pa.types.is_boolean(column.type)):
         column = pc.cast(column, pa.float64(), safe=False)
     if kind == CATEGORY:
-        if kind_of_type(column.type) in (TEXT, DATE):
+        if kind_of_type(column.type) in (ANY_TEXT, DATE):
             column = arrow_text(column, ())
         encoded = kind_of_type(column.type) == CATEGORY
         return column if encoded else column.dictionary_encode(), None
@@ -521,7 +521,7 @@ def _not_numbers(scan: Scan, odd: Mapping[str, tuple[str, str | None]]) -> Table
     import pyarrow.compute as pc
 
     places: dict[str, str] = {}
-    named = [*odd][:MOST_NAMED]
+    named = [*odd][:MOST_ODD]
     for batch in scan.batches(named):
         for name in named:
             text = arrow_text(batch.table[name], ())
@@ -535,7 +535,7 @@ def _not_numbers(scan: Scan, odd: Mapping[str, tuple[str, str | None]]) -> Table
         what, remedy = ("", DATE_ADVICE) if kind == DATE else odd_cell(cell)
         cells.append(f"{places[name]}: {quoted(cell)}" + f" ({what})" * bool(what))
         advice.append(remedy or "Take a column for categories with --columns COLUMN=category.")
-    rest = f"; and {plural(len(odd) - MOST_NAMED, 'other column')}" * (len(odd) > MOST_NAMED)
+    rest = f"; and {plural(len(odd) - MOST_ODD, 'other column')}" * (len(odd) > MOST_ODD)
     return TableError(
         f"Not a number or date: {'; '.join(cells)}{rest}.",
         " ".join(dict.fromkeys(advice)),
@@ -563,14 +563,14 @@ def labels_of(batch: Batch, name: str) -> Any:
         return column.cast(pa.float64() if column.type.scale else pa.int64())
     if pa.types.is_floating(column.type):
         return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
-    return arrow_text(column, ()) if kind in (TEXT, DATE) else column
+    return arrow_text(column, ()) if kind in (ANY_TEXT, DATE) else column
 
 
 def _weights(batch: Batch, name: str) -> np.ndarray:
     import pyarrow as pa
 
     column = batch.table[name]
-    if kind_of_type(column.type) not in (TEXT, NUMBER):
+    if kind_of_type(column.type) not in (ANY_TEXT, NUMBER):
         raise TableError(f"{batch.file}, column {quoted(name)}: {column.type} are no weights.")
     x = parsed_numbers(column.cast(pa.string()))[0]
     wrong = ~(x >= 0)

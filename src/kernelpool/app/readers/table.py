@@ -28,7 +28,7 @@ from ...tables.kinds import (
     parsed_days,
     parsed_numbers,
 )
-from ...tables.read import TEXT, Batch, Scan, kind_of_type, labels_of, read_table
+from ...tables.read import ANY_TEXT, Batch, Scan, kind_of_type, labels_of, read_table
 from ...text import listed, plural, quoted
 
 TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %H:%M%z", " %H:%M:%S%z")
@@ -74,7 +74,7 @@ def numbers(column: Any, kind: str) -> tuple[np.ndarray, np.ndarray]:
     """
     import pyarrow as pa
 
-    if kind_of_type(column.type) == TEXT:
+    if kind_of_type(column.type) == ANY_TEXT:
         return (parsed_days if kind == DATE else parsed_numbers)(column)
     if kind == DATE and pa.types.is_temporal(column.type):
         days = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
@@ -99,7 +99,7 @@ def table_of(batch: Batch, kinds: Mapping[str, str]) -> tuple[Any, dict[str, int
         column = batch.table[name]
         of_type = kind_of_type(column.type)
         if kind == CATEGORY:
-            columns.append(arrow_text(column, ()) if of_type in (TEXT, DATE) else column)
+            columns.append(arrow_text(column, ()) if of_type in (ANY_TEXT, DATE) else column)
             continue
         if of_type is None or (of_type == DATE and kind == NUMBER):
             raise TableError(f"{batch.file}, column {quoted(name)}: {column.type} are no numbers.")
