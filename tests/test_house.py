@@ -366,7 +366,7 @@ def test_documented_attributes_are_listed():
 
 
 RECORDS = """
-ClassDensities Columns Competitive CompleteDoor EMLogNetwork FittedCompetitiveNeurons
+ClassDensities Columns Competitive CompleteDoor DriftReference EMLogNetwork FittedCompetitiveNeurons
 FittedConformal FittedEMLogClassifier FittedEMLogRegressor FittedMultiEdit FittedParzen
 FittedPool FittedRBF FittedReducedParzen FittedReject FittedSharedKernel FittedSharingAverage
 Frame GradientRule NeuronNetwork NeuronParams Overlap ParzenNetwork PoolNetwork Predictions

@@ -49,6 +49,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import as_float64, to_numpy
 from ..data.labels import class_prior_for
 from ..errors import KernelpoolError
+from ..records import saved
 from ..tables.columns import Columns
 from ..text import JsonRecord, percent, plural, shown
 from .bounds import check_shares
@@ -112,7 +113,7 @@ class DriftReport(JsonRecord):
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
+@saved
 class DriftReference(JsonRecord):
     """What rows were like when a classifier was trained: counts in bins, and no rows.
 
@@ -128,6 +129,13 @@ class DriftReference(JsonRecord):
 
     features: tuple[dict[str, Any], ...]
     density: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        watched = (*self.features, self.density) if self.density else self.features
+        if not self.features or tuple(map(_checked, watched)) != watched:
+            raise KernelpoolError(
+                "A reference for drift holds names, edges and counts of features."
+            )
 
     @classmethod
     def of(cls, X: Any, model: Any = None, held_out: Any = None) -> Self:
@@ -219,7 +227,7 @@ def _checked(feature: Any) -> dict[str, Any]:
     edges = [float(edge) for edge in feature["edges"]]
     counts = [int(n) for n in feature["counts"]]
     values: Any = feature["categories"]
-    if values is not None and not isinstance(values, int):
+    if values not in (None, N_GROUPS):
         values = [str(value) for value in values]
     if not np.isfinite(edges).all() or edges != sorted(edges):
         raise ValueError("edges must rise")

@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,8 +18,9 @@ from zoo import example, rows
 
 import kernelpool
 from kernelpool import SharedKernelClassifier
-from kernelpool.app.files import FORMAT_VERSION, read_header
+from kernelpool.app.files import FORMAT_VERSION, model_file, read_header
 from kernelpool.errors import KernelpoolError, ModelFileError
+from kernelpool.inspection import predictions
 
 from .mutations import File
 
@@ -51,14 +53,15 @@ def test_a_reader_in_ten_lines_finds_the_model(path):
     kernelpool.save(model, path)
     metadata, header, arrays = naive(path)
     assert (metadata["format"], metadata["format_version"]) == ("kernelpool", "3")
-    assert header["estimator"] == header["model"]["model"] == "SharedKernelClassifier"
-    assert header["n_features"] == 3
-    assert header["feature_names"] is None
+    overview = header["overview"]
+    assert overview["estimator"] == header["model"]["model"] == "SharedKernelClassifier"
+    assert overview["n_features"] == 3
+    assert overview["feature_names"] is None
     assert header["model"]["parameters"]["covariance_type"] == "full"
     found = header["model"]["fitted"]["_fitted"]["fields"]
     place = "_fitted/network/"
     assert found["network"]["fields"]["means"] == {"array": f"{place}means"}
-    assert found["classes"]["objects"] == header["classes"] == model.classes_.tolist()
+    assert found["classes"]["text"] == overview["classes"] == model.classes_.tolist()
     means, covariances, mixing = (arrays[place + n] for n in ("means", "covariances", "mixing"))
     kernels = map(multivariate_normal, means, covariances)
     density = np.transpose([kernel.pdf(X) for kernel in kernels]) @ mixing
@@ -91,6 +94,7 @@ def indexed(places):
 
 
 EXPECTED = "Array 'a' is .*; expected a dtype of BOOL, .* and data_offsets as far apart as they"
+APART = "The arrays do not lie end to end in the %d bytes of data: the file is cut off or damaged"
 WRONG = {
     "nothing": (b"", "not a model file .* has 0 bytes"),
     "a pickle": (
@@ -100,13 +104,13 @@ WRONG = {
     ),
     "a list": (b"\x02\0\0\0\0\0\0\0[]", "The index must be a JSON object"),
     "another's": (b"\x02\0\0\0\0\0\0\0{}", "not one of kernelpool's: its format is None"),
-    "bytes": (b"\x02\0\0\0\0\0\0\0\xff\xff", "The index is not text"),
+    "bytes": (b"\x02\0\0\0\0\0\0\0\xff\xff", "The index is not JSON"),
     "a gap": (
         indexed({"a": ("U8", [2], [0, 2]), "b": ("U8", [2], [3, 5])}) + bytes(5),
-        "Array 'b' starts at byte 3 of the data; expected 2",
+        APART % 5,
     ),
     "too few bytes": (indexed({"a": ("F64", [2], [0, 8])}) + bytes(8), EXPECTED),
-    "bytes left over": (indexed({"a": ("U8", [1], [0, 1])}) + bytes(2), "need 1 bytes .* has 2"),
+    "bytes left over": (indexed({"a": ("U8", [1], [0, 1])}) + bytes(2), APART % 2),
 }
 
 
@@ -171,22 +175,36 @@ CHANGES = {
         "memory must be None",
     ),
     "a random state beyond its end": (
-        parameter(random_state={"random_state": {"dict": [["state", {"dict": [["pos", 625]]}]]}}),
+        parameter(random_state={"random_state": {"tuple": ["MT19937", [], 625]}}),
         "a state of MT19937",
     ),
-    "a method": (lambda h, m, a: m["fitted"].update(fit_=1, fit=1), "an attribute 'fit'"),
+    "a method": (lambda h, m, a: m["fitted"].update(fit=1), "an attribute 'fit'"),
     "an array too few": (
         lambda h, m, a: a.pop("_fitted/network/means"),
         "an array '_fitted/network/means'",
     ),
-    "other classes": (lambda h, m, a: h.update(classes=["x"]), r"The header says classes is \['x'"),
+    "other classes": (
+        lambda h, m, a: h["overview"].update(classes=["x"]),
+        r"The header says another classes; it is \['hoch",
+    ),
     "a header with more": (lambda h, m, a: h.update(extra=1), "must be a JSON object of"),
     "NaN": (mean(np.nan), "holds NaN"),
     # sqrt(1.8e308) / 1e4 = 1.3e150
     "a square that overflows": (mean(1e151), r"numbers beyond 1e\+150"),
+    "a private method": (
+        lambda h, m, a: m["fitted"].update(_validate_params=1),
+        "attribute '_valid",
+    ),
     "many features": (
-        lambda h, m, a: (m["fitted"].update(n_features_in_=2**40), h.update(n_features=2**40)),
+        lambda h, m, a: (
+            m["fitted"].update(n_features_in_=2**40),
+            h["overview"].update(n_features=2**40),
+        ),
         "more features than the file has numbers",
+    ),
+    "a list for an array": (
+        lambda h, m, a: m["fitted"]["_fitted"]["fields"].update(classes=["x"]),
+        r"classes of FittedSharedKernel is \['x'\]; expected numpy.ndarray",
     ),
 }
 
@@ -201,7 +219,12 @@ def test_what_is_no_model_is_refused(what, path):
 
 def test_a_model_whose_probabilities_do_not_sum_to_one_is_refused(path, monkeypatch):
     kernelpool.save(example("shared full")[0], path)
-    monkeypatch.setattr(SharedKernelClassifier, "predict_proba", lambda _, X: 0 * X + 1)
+
+    def doubled(model, X):
+        rows = predictions(model, X)
+        return replace(rows, probability=2 * rows.probability)
+
+    monkeypatch.setattr(model_file, "predictions", doubled)
     with pytest.raises(ModelFileError, match=r"probabilities .* do not sum to one"):
         kernelpool.load(path)
 

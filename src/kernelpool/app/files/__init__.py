@@ -9,19 +9,17 @@ together are checked before a model is returned.
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
 import sklearn
-from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import write_atomically
 from ...errors import ModelFileError
-from .codec import BESIDE_MODEL, Writer, overview, read_file
+from .codec import Writer
 from .container import container_bytes, opened, parse_json, short
+from .model_file import BESIDE_MODEL, ModelFile, overview, read_file
 
 __all__ = ["FORMAT_VERSION", "ModelFile", "load", "load_file", "read_header", "save"]
 
@@ -30,54 +28,15 @@ FORMAT_VERSION = 3
 new file.
 """
 
-HEADER = {
-    "library_version": str,
-    "scikit_learn_version": str,
-    "estimator": str,
-    "classes": list | None,
-    "n_features": int | None,
-    "feature_names": list | None,
-    "summary": dict | None,
-    "model": dict,
-    **dict.fromkeys(BESIDE_MODEL, object),
-}
-
 MAX_BYTES = 2 << 30
 """Largest file that is read unless asked for."""
-
-
-@dataclass(frozen=True, eq=False)
-class ModelFile:
-    """What a model file holds: a fitted model, and what was recorded of rows beside it.
-
-    Attributes
-    ----------
-    model : estimator
-        Any fitted estimator of this library, `RejectClassifier` and `ConformalClassifier` among
-        them, alone or behind a `StandardScaler` in a `Pipeline`.
-    calibration : Predictions or None
-        Its predictions of rows that it was not fitted to: `RejectClassifier.from_predictions` and
-        `ConformalClassifier.from_predictions` set thresholds and sets by them.
-    codes : ndarray of int of shape (n_calibration,) or None
-        The classes of these rows, as positions in `classes_`.
-    reference : DriftReference or None
-        Counts of the rows of the fit, for `check_drift`.
-    summary : dict or None
-        What people may want to know of the training: anything that JSON can hold.
-    """
-
-    model: Any
-    calibration: Any = None
-    codes: np.ndarray | None = None
-    reference: Any = None
-    summary: Mapping[str, Any] | None = None
 
 
 def save(
     estimator: Any,
     path: str | os.PathLike[str],
     *,
-    summary: Mapping[str, Any] | None = None,
+    summary: dict[str, Any] | None = None,
 ) -> None:
     """Write a fitted estimator to one file that `load` can read and that holds no code.
 
@@ -128,17 +87,23 @@ def save(
     if summary is not None:
         file = replace(file, summary=summary)
     writer = Writer()
-    parts = {"model": writer.model(file.model)}
-    parts |= {name: writer.value(getattr(file, name), name) for name in BESIDE_MODEL}
-    check_is_fitted(file.model)
     header = {
-        "library_version": version("kernelpool"),
-        "scikit_learn_version": sklearn.__version__,
-        **overview(file.model),
-        "summary": None if file.summary is None else _checked_summary(file.summary),
-        **parts,
+        "overview": {
+            "library_version": version("kernelpool"),
+            "scikit_learn_version": sklearn.__version__,
+            **overview(file.model),
+        },
+        "summary": file.summary,
+        "model": writer.model(file.model),
+        **{name: writer.value(getattr(file, name), name) for name in BESIDE_MODEL},
     }
-    text = json.dumps(header, separators=(",", ":"), allow_nan=False)
+    file.check()
+    try:
+        text = json.dumps(header, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        what = f"summary must hold only what JSON can: {short(str(error))}."
+        raise ModelFileError(what) from None
+    parse_json(text, "header")  # what is written can be read
     metadata = {"format": "kernelpool", "format_version": str(FORMAT_VERSION), "header": text}
     write_atomically(path, container_bytes(metadata, writer.arrays))
 
@@ -212,9 +177,7 @@ def load_file(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Mo
     {'rows': 200}
     """
     with opened(path, max_bytes) as container:
-        header = _header_of(container.metadata)
-        arrays = container.arrays()
-    return ModelFile(**read_file(header, arrays), summary=header["summary"])
+        return read_file(_header_of(container.metadata), container.arrays())
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -235,13 +198,14 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     with opened(path) as container:
         header = _header_of(container.metadata)
-        places = container.places
     return {
         "format_version": FORMAT_VERSION,
-        **{key: header[key] for key in HEADER if key not in ("model", *BESIDE_MODEL)},
+        **header["overview"],
+        "summary": header["summary"],
         "parameters": header["model"].get("parameters"),
         "arrays": {
-            place.name: {"dtype": str(place.dtype), "shape": list(place.shape)} for place in places
+            place.name: {"dtype": str(place.like.dtype), "shape": list(place.like.shape)}
+            for place in container.places
         },
     }
 
@@ -264,24 +228,10 @@ def _header_of(metadata: dict[str, str]) -> dict[str, Any]:
             f"reads version {FORMAT_VERSION}: fit and save the model anew, or load it with the "
             f"kernelpool that wrote it."
         )
-    if not isinstance(header, dict) or set(header) != set(HEADER):
-        raise ModelFileError(
-            f"The header must be a JSON object of {', '.join(HEADER)}; got {short(header)}."
-        )
-    for key, kind in HEADER.items():
-        if not isinstance(header[key], kind):
-            raise ModelFileError(f"The header's {key} is {short(header[key])}.")
-    return header
-
-
-def _checked_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(summary, Mapping):
-        raise ModelFileError(f"summary must be a dict; got {type(summary).__name__}.")
-    try:
-        text = json.dumps([[[dict(summary)]]], allow_nan=False)  # as deep as in the file
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ModelFileError(
-            f"summary must hold only what JSON can: {short(str(error))}."
-        ) from None
-    checked: dict[str, Any] = parse_json(text, "summary")[0][0][0]
-    return checked
+    names = ("overview", "summary", "model", *BESIDE_MODEL)
+    match header:
+        case {"overview": dict(), "model": dict()} if set(header) == set(names):
+            return header
+    raise ModelFileError(
+        f"The header must be a JSON object of {', '.join(names)}; got {short(header)}."
+    )

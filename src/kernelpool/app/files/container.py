@@ -13,14 +13,14 @@ files with that package, and its files with ours.
 
 import hashlib
 import json
-import math
 import os
 import reprlib
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -29,10 +29,8 @@ from ...errors import ModelFileError
 from ...text import shorten
 
 DTYPES = {"BOOL": np.dtype(bool)} | {
-    f"{kind.upper()}{8 * size}": np.dtype(f"{kind}{size}")
-    for kind in "iuf"
-    for size in (1, 2, 4, 8)
-    if f"{kind}{size}" != "f1"
+    f"{name[0].upper()}{8 * int(name[1])}": np.dtype(f"<{name}")
+    for name in ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
@@ -47,8 +45,6 @@ of memory.
 DEEPEST = 96
 """Levels of JSON inside JSON; a classifier in a pipeline has about 20."""
 
-MOST_AXES = 8
-
 WIDEST_EMPTY = 4096
 """Largest size of an array without entries: it takes no bytes in the file and may cost many when it
 is used.
@@ -56,13 +52,13 @@ is used.
 
 
 class Place(NamedTuple):
-    """Where an array lies."""
+    """Where an array lies; places are sorted by their bytes."""
 
-    name: str
-    dtype: np.dtype
-    shape: tuple[int, ...]
     start: int
     end: int
+    name: str
+    like: np.ndarray
+    """An array of its type and shape that takes no memory."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,15 @@ class Container:
     def arrays(self) -> dict[str, np.ndarray]:
         """Every array in memory of its own, if they and the header have the digest of the file."""
         digest = _begun(self.metadata)
-        arrays = {place.name: _array(self.file, place, digest) for place in self.places}
+        arrays = {}
+        for *_, name, like in self.places:
+            array = np.fromfile(self.file, like.dtype, like.size).reshape(like.shape)
+            digest.update(array.data)
+            if array.dtype == bool and (array.view(np.uint8) > 1).any():
+                raise ModelFileError(
+                    f"Array {short(name)} of booleans has bytes that are neither 0 nor 1."
+                )
+            arrays[name] = array
         if self.metadata.get("sha256") != digest.hexdigest():
             raise ModelFileError(
                 "The file is damaged: it is not what was written (its SHA-256 differs). Save the "
@@ -101,10 +105,12 @@ def parse_json(text: str, what: str) -> Any:
         raise ModelFileError(f"The {what} is not JSON: {error}.") from None
     level = [value]
     for _ in range(DEEPEST):
-        lists = [
-            p.values() if isinstance(p, dict) else p for p in level if isinstance(p, list | dict)
+        level = [
+            part
+            for node in level
+            if isinstance(node, dict | list)
+            for part in (node.values() if isinstance(node, dict) else node)
         ]
-        level = [part for parts in lists for part in parts]
     if level:
         raise ModelFileError(deep)
     return value
@@ -156,75 +162,33 @@ def opened(path: str | os.PathLike[str], max_bytes: int = sys.maxsize) -> Iterat
                 f"The file has {size} bytes; at most {max_bytes} are read. Raise max_bytes if you "
                 f"trust it."
             )
-        try:
-            index = parse_json(file.read(length).decode("utf-8"), "index")
-        except UnicodeDecodeError as error:
-            raise ModelFileError(f"The index is not text: {error.reason}.") from None
-        yield Container(*_checked_index(index, size - 8 - length), file)
-
-
-def _checked_index(index: Any, n_bytes: int) -> tuple[dict[str, str], list[Place]]:
-    """Metadata and places of an index in front of `n_bytes` of data."""
-    metadata = index.pop("__metadata__", {}) if isinstance(index, dict) else None
-    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-        raise ModelFileError("The index must be a JSON object, and its __metadata__ one of text.")
-    places = sorted((_place(*item) for item in index.items()), key=lambda p: (p.start, p.end))
-    end = 0
-    for place in places:
-        if place.start != end:
+        index = parse_json(file.read(length).decode("utf-8", "replace"), "index")
+        metadata = index.pop("__metadata__", {}) if isinstance(index, dict) else None
+        if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
             raise ModelFileError(
-                f"Array {short(place.name)} starts at byte {place.start} of the data; expected "
-                f"{end}."
+                "The index must be a JSON object, and its __metadata__ one of text."
             )
-        end = place.end
-    if end != n_bytes:
-        raise ModelFileError(
-            f"The arrays need {end} bytes of data; the file has {n_bytes}. It is cut off or "
-            f"damaged."
-        )
-    return metadata, places
+        places = sorted(starmap(_place, index.items()))
+        ends = [0, *(place.end for place in places)]
+        if [*(place.start for place in places), size - 8 - length] != ends:
+            raise ModelFileError(
+                f"The arrays do not lie end to end in the {size - 8 - length} bytes of data: the "
+                f"file is cut off or damaged."
+            )
+        yield Container(metadata, places, file)
 
 
 def _place(name: str, entry: Any) -> Place:
-    match entry:
-        case {"dtype": str(kind), "shape": shape, "data_offsets": [int(start), int(end)]} if (
-            kind in DTYPES and is_shape(shape)
-        ):
-            n_bytes = math.prod(shape) * DTYPES[kind].itemsize
-            if 0 <= start == end - n_bytes and (n_bytes or max(shape) <= WIDEST_EMPTY):
-                return Place(name, DTYPES[kind], tuple(shape), start, end)
+    with suppress(KeyError, TypeError, ValueError):
+        start, end = entry["data_offsets"]
+        like = np.broadcast_to(np.zeros((), DTYPES[entry["dtype"]]), entry["shape"])
+        if start + like.nbytes == end and (like.size or max(like.shape) <= WIDEST_EMPTY):
+            return Place(start, end, name, like)
     raise ModelFileError(
         f"Array {short(name)} is {short(entry)}; expected a dtype of {', '.join(DTYPES)}, a shape "
-        f"of at most {MOST_AXES} sizes (up to {WIDEST_EMPTY} where one is zero), and data_offsets "
-        f"as far apart as they need."
+        f"(of sizes up to {WIDEST_EMPTY} where one is zero), and data_offsets as far apart as they "
+        f"need."
     )
-
-
-def is_shape(value: Any) -> bool:
-    """Whether JSON is a list of a few sizes, whose product can be taken."""
-    return (
-        isinstance(value, list)
-        and len(value) <= MOST_AXES
-        and all(type(n) is int and 0 <= n < 2**48 for n in value)
-    )
-
-
-def _array(file: BinaryIO, place: Place, digest: Any) -> np.ndarray:
-    try:
-        array = np.empty(place.shape, place.dtype)
-    except (MemoryError, ValueError, OverflowError):
-        raise ModelFileError(
-            f"Array {short(place.name)} of shape {place.shape} does not fit into memory."
-        ) from None
-    flat = array.reshape(-1).view(np.uint8)
-    if file.readinto(flat.data) != len(flat):  # type: ignore[attr-defined]
-        raise ModelFileError("The file became shorter while it was read.")
-    digest.update(flat.data)
-    if place.dtype == np.bool_ and (flat > 1).any():
-        raise ModelFileError(
-            f"Array {short(place.name)} of booleans has bytes that are neither 0 nor 1."
-        )
-    return array if sys.byteorder == "little" else array.byteswap()
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -238,15 +202,16 @@ def container_bytes(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> 
     ordered = sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
     digest = _begun(metadata)
     index = {}
-    data = []
     start = 0
     for name, array in ordered:
-        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        data.append(np.ascontiguousarray(little).reshape(-1).view(np.uint8).data)
-        digest.update(data[-1])
-        entry = {"dtype": NAMES[array.dtype], "shape": list(array.shape)}
-        index[name] = entry | {"data_offsets": [start, start + array.nbytes]}
-        start += array.nbytes
+        digest.update(array.data)
+        end = start + array.nbytes
+        index[name] = {
+            "dtype": NAMES[array.dtype],
+            "shape": array.shape,
+            "data_offsets": [start, end],
+        }
+        start = end
     whole = {"__metadata__": metadata | {"sha256": digest.hexdigest()}, **index}
     text = json.dumps(whole, separators=(",", ":")).encode("ascii")
     text += b" " * (-len(text) % 8)
@@ -254,7 +219,7 @@ def container_bytes(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> 
         raise ModelFileError(
             f"The header would have {len(text)} bytes; at most {LARGEST_INDEX} can be read back."
         )
-    return [len(text).to_bytes(8, "little"), text, *data]
+    return [len(text).to_bytes(8, "little"), text, *(array.data for _, array in ordered)]
 
 
 def _begun(metadata: dict[str, str]) -> Any:
