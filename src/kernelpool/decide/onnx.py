@@ -1,29 +1,31 @@
-"""Labels and decisions of a classifier that refuses rows, as nodes of an ONNX graph."""
+"""Labels and decisions of a classifier that refuses rows, as nodes of an ONNX graph.
+
+Rows are a `kernelpool.app.onnx.graph.Tensor`.
+"""
 
 from typing import Any
 
 import numpy as np
 
+from ..errors import KernelpoolError
+from ..inspection.pipeline import graph_answers
 
-def to_graph(answers: dict[str, Any], fitted: Any, classes: np.ndarray) -> dict[str, Any]:
-    """`answers` of the classifier with the labels of a `RejectClassifier` around it, and its
-    decisions.
+
+def to_graph(x: Any, fitted: Any) -> dict[str, Any]:
+    """Answers of a `RejectClassifier`: those of the classifier inside, other labels for refused
+    rows, and the decisions.
     """
+    answers = graph_answers(fitted.estimator, x)
+    if "decision" in answers:
+        raise KernelpoolError("A RejectClassifier in another one cannot be exported to ONNX.")
     probability = answers["probabilities"]
-    label = answers["label"]
-    g = probability.graph
-    code = probability.argmax(axis=1, keepdims=True)  # (n, 1)
-    if classes.dtype.kind == "b":
-        label = label.astype(np.int64)
-    decision = code.squeeze(1) * 0
-    if fitted.ambiguity_threshold_ is not None:
-        others = np.logical_not(code == np.arange(len(classes))[None, :]).astype(g.dtype)
-        certain = (probability * others).sum(1) <= float(fitted.ambiguity_threshold_)
-        label = g.where(certain, label, np.asarray(fitted.ambiguous_label_))
-        decision = g.where(certain, decision, 1)
-    if fitted.novelty_threshold_ is not None:
-        lowest = max(fitted.novelty_threshold_, float(np.finfo(g.dtype).min))
-        known = answers["score_samples"] >= lowest
-        label = g.where(known, label, np.asarray(fitted.novel_label_))
-        decision = g.where(known, decision, 2)
-    return answers | {"label": label, "decision": decision}
+    classes = fitted.estimator.classes_.tolist()
+    codes = np.arange(len(classes))[None, :]
+    is_likely = np.equal(probability.argmax(axis=1, keepdims=True), codes)
+    ambiguity = np.where(is_likely, 0.0, probability).sum(axis=1)
+    decision = fitted.thresholds.decide(ambiguity, answers.get("score_samples")).astype(np.int64)
+    labels = np.array([*classes, fitted.ambiguous_label, fitted.novel_label])
+    code = answers.pop("scores").argmax(axis=1)
+    code = np.where(decision > 0, decision + (len(classes) - 1), code)
+    label = x.graph.constant(labels).alike("Gather", code)
+    return {"label": label, **answers, "decision": decision}

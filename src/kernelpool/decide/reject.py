@@ -53,6 +53,7 @@ from ..inspection.predictions import (
 )
 from ..records import saved
 from .base import HeldOut, MetaClassifier
+from .onnx import to_graph
 
 DEFAULT_AMBIGUITY = 0.2
 """What `ambiguity="auto"` is."""
@@ -543,6 +544,9 @@ class RejectClassifier(MetaClassifier):
     decision_function = _delegated("decision_function", "Decision function of the classifier.")
     score_samples = _delegated("score_samples", "log p(x), by which rows are novel.")
     log_density = _delegated("log_density", "log p(x|C_k) of every class.")
+
+    def _to_graph(self, x: Any) -> dict[str, Any]:
+        return to_graph(x, self._fitted)
 
     def _describe(self) -> Description:
         inside = describe(self.estimator_)

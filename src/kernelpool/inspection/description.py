@@ -139,12 +139,6 @@ def describe(estimator: Any) -> Description:
     return estimator._describe() if described else Inspected._describe(estimator)
 
 
-def graph_answers(estimator: Any, x: Any) -> dict[str, Any]:
-    """The answers of a fitted estimator in an ONNX graph."""
-    exported = isinstance(estimator, Inspected)
-    return estimator._to_graph(x) if exported else Inspected._to_graph(estimator, x)
-
-
 # -- parts of the descriptions -------------------------------------------------------------------
 
 

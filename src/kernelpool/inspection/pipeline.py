@@ -18,8 +18,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from ..errors import KernelpoolError
 from ..tables.columns import Columns
-from .description import describe
+from .description import Inspected, describe
 
 SCALERS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
     StandardScaler: lambda step: (step.scale_, step.mean_),
@@ -247,6 +248,21 @@ def layers(estimator: Any) -> tuple[list[Any], list[Any]]:
             return estimators, steps
         estimator = inner
         estimators.append(estimator)
+
+
+def exported(estimator: Any) -> Any:
+    """The first estimator of this library in a fitted one, whose answers an ONNX graph has."""
+    estimators, _ = layers(estimator)
+    if not isinstance(estimators[-1], Inspected):
+        raise KernelpoolError(f"{type(estimators[-1]).__name__} cannot be exported to ONNX.")
+    return next(inner for inner in estimators if isinstance(inner, Inspected))
+
+
+def graph_answers(estimator: Any, x: Any) -> dict[str, Any]:
+    """The answers of a fitted estimator in an ONNX graph of `x`, rows behind the transformers before
+    the model.
+    """
+    return exported(estimator)._to_graph(x)  # type: ignore[no-any-return]
 
 
 def inside_of(estimator: Any) -> str | None:

@@ -77,7 +77,7 @@ class Thresholds:
             refused = np.logical_not(ambiguity <= self.ambiguity).astype(np.int64)
             decision = np.maximum(decision, refused * int(Decision.AMBIGUOUS))
         if self.novelty is not None:
-            lowest = max(self.novelty, NOTHING_BELOW)
+            lowest = max(self.novelty, float(np.finfo(score.dtype).min))
             refused = np.logical_not(score >= lowest).astype(np.int64)
             decision = np.maximum(decision, refused * int(Decision.NOVEL))
         return decision.astype(np.int8)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..inspection.description import graph_answers
+from ..inspection.pipeline import graph_answers
 from .combine import LEAST_LOG_PROBA, FittedPool
 
 

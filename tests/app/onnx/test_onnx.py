@@ -17,6 +17,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from zoo import EXAMPLES, example, kernels, rows, table
@@ -153,6 +154,26 @@ def test_new_priors_long_odds_and_neurons_that_all_say_no():
     for model in (parzen.with_class_prior([0.8, 0.1, 0.1]), hot, silent):
         x = (100 * X).astype(np.float32) if model is hot else X.astype(np.float32)
         assert_agree(run(kernelpool.to_onnx(model), x), expected(model, x), 1e-5)
+
+
+@pytest.mark.parametrize("precision", ["mixed", "float32"])
+def test_rows_without_density_are_novel_under_any_threshold(precision):
+    """Minus infinity is not above a threshold that the type of the graph cannot hold."""
+    parzen, X = example("parzen")
+    model = RejectClassifier(parzen, ambiguity=None, novelty=-1e300, novelty_rule="threshold").fit()
+    x = near_and_far(X)
+    found = run(kernelpool.to_onnx(model, precision=precision), x)
+    assert (found["decision"] == np.where(parzen.in_support(x.astype(float)), 0, 2)).all()
+    assert set(found["decision"]) == {0, 2}
+
+
+def test_the_best_of_a_search_is_exported():
+    X, y, _, _ = rows()
+    pipeline = make_pipeline(StandardScaler(), kernels())
+    search = GridSearchCV(pipeline, {"sharedkernelclassifier__n_kernels": [2, 4]}, cv=2).fit(X, y)
+    x = near_and_far(X)
+    found = run(kernelpool.to_onnx(search), x)
+    assert_agree(found, expected(search.best_estimator_, x), 1e-5)
 
 
 def test_a_runtime_that_optimizes_does_not_round_to_float32():
@@ -327,6 +348,10 @@ def test_the_model_says_who_made_it_and_what_its_numbers_mean(tmp_path):
             kernelpool.PooledClassifier([LogisticRegression()], n_folds=2),
             "LogisticRegression cannot be exported to ONNX",
         ),
+        (
+            RejectClassifier(LogisticRegression(), ambiguity=0.2),
+            "LogisticRegression cannot be exported to ONNX",
+        ),
         (kernelpool.MultiEdit(), "MultiEdit cannot be exported to ONNX"),
         (
             make_pipeline(FunctionTransformer(np.abs), kernels()),
@@ -334,7 +359,7 @@ def test_the_model_says_who_made_it_and_what_its_numbers_mean(tmp_path):
         ),
         (
             RejectClassifier(RejectClassifier(kernels(), ambiguity=0.2), ambiguity=0.1),
-            "RejectClassifier cannot be exported to ONNX",
+            "A RejectClassifier in another one cannot be exported to ONNX",
         ),
     ],
 )

@@ -7,16 +7,11 @@ import os
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import write_atomically
-from ...decide.onnx import to_graph as refused
-from ...decide.reject import RejectClassifier
 from ...errors import KernelpoolError, warn
-from ...inspection import FittedPipeline
-from ...inspection.description import Inspected, graph_answers
+from ...inspection.pipeline import FittedPipeline, exported, graph_answers, layers
 from .graph import Graph
 from .inputs import inputs_of
 from .outputs import add_metadata, model_of
@@ -102,40 +97,27 @@ def to_onnx(
             "to_onnx needs skl2onnx: pip install '.[onnx]' in kernelpool's folder."
         ) from None
     check_is_fitted(estimator)
-    if isinstance(estimator, FrozenEstimator):
-        estimator = estimator.estimator
-    steps, last = _steps_and_network(estimator)
+    exported(estimator)
+    (*_, network), steps = layers(estimator)
     outside, inside = map(np.dtype, PRECISIONS[precision])
     g = Graph(inside)
-    inputs, x = inputs_of(g, steps, last, outside)
-    answers = graph_answers(last, x)
-    if hasattr(last, "classes_"):
+    inputs, x = inputs_of(g, steps, network, outside)
+    answers = graph_answers(estimator, x)
+    if "scores" in answers:
         code = answers.pop("scores").argmax(axis=1)
-        classes = g.constant(np.asarray(last.classes_))
+        classes = g.constant(network.classes_)
         answers = {"label": classes.alike("Gather", code)} | answers
-    if isinstance(estimator, RejectClassifier):
-        answers = refused(answers, estimator, np.asarray(last.classes_))
-    if steps is not None:
-        behind = FittedPipeline(estimator)
-        g.offset = max(g.offset, float(np.max(np.abs(behind.offset / behind.scale))))
+    behind = FittedPipeline(estimator)
+    g.offset = max(g.offset, float(np.max(np.abs(behind.offset / behind.scale))))
     if outside == np.float32 and g.offset * np.finfo(np.float32).eps > COARSE:
         warn(
             "Values of a feature of X are so large for their width that float32 inputs lose digits "
             "that count: answers will differ from those in Python. Pass precision='float64'.",
             UserWarning,
         )
-    model = model_of(g, type(last).__name__, inputs, answers, outside)
-    add_metadata(model, estimator, last, inputs, g.complete)
+    model = model_of(g, type(network).__name__, inputs, answers, outside)
+    add_metadata(model, estimator, inputs, behind.input.names, g.complete)
     onnx.checker.check_model(model, full_check=True)
     if path is not None:
         write_atomically(path, [model.SerializeToString()])
     return model
-
-
-def _steps_and_network(estimator: Any) -> tuple[Any, Any]:
-    """The steps before the network, a Pipeline or None, and the network."""
-    inner = estimator.estimator_ if isinstance(estimator, RejectClassifier) else estimator
-    steps, last = (inner[:-1], inner[-1]) if isinstance(inner, Pipeline) else (None, inner)
-    if not isinstance(last, Inspected):
-        raise KernelpoolError(f"{type(last).__name__} cannot be exported to ONNX.")
-    return steps or None, last

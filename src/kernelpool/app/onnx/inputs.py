@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import make_pipeline
 
 from ...errors import KernelpoolError
 from ...tables.columns import codes_of
@@ -18,15 +19,15 @@ from .outputs import OUTPUTS
 def inputs_of(g: Graph, steps: Any, network: Any, outside: Any) -> tuple[list[Any], Tensor]:
     """The inputs (name, column, type, width), and the rows that the network takes."""
     columns = network.columns_
-    if steps is None and any(columns.levels):
+    if not steps and any(columns.levels):
         names = list(columns.names or (f"x{i}" for i in range(len(columns.levels))))
         kinds = [np.dtype(str) if n else outside for n in columns.levels]
         free = free_names(names)
         inputs = list(zip(free, names, kinds, [1] * len(free), strict=True))
         return inputs, _coded([Tensor(g, name) for name in free], columns.categories)
-    width = len(columns) if steps is None else int(steps[0].n_features_in_)
+    width = int(steps[0].n_features_in_) if steps else len(columns)
     x = Tensor(g, "X").astype(g.dtype)
-    if steps is not None:  # of skl2onnx's operators some have no rule for shapes
+    if steps:  # of skl2onnx's operators some have no rule for shapes
         x = _stepped(g, steps, x, width).alike("Reshape", [-1, len(columns)])
     return [("X", "X", outside, width)], x
 
@@ -40,7 +41,7 @@ def _stepped(g: Graph, steps: Any, x: Tensor, n_features: int) -> Tensor:
     number = types.DoubleTensorType if g.dtype == np.float64 else types.FloatTensorType
     initial = [("X", number([None, n_features]))]
     try:
-        made = convert_sklearn(steps, initial_types=initial, target_opset=OPSETS)
+        made = convert_sklearn(make_pipeline(*steps), initial_types=initial, target_opset=OPSETS)
     except Exception as error:  # skl2onnx raises many kinds where it has no answer
         raise KernelpoolError(
             f"A step before the classifier cannot be exported to ONNX: "

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...decide.reject import RejectClassifier
-from ...inspection import describe
+from ...inspection.description import describe
+from ...inspection.pipeline import exported
 from .graph import IR_VERSION, OPSETS, Graph, Tensor
 
 OUTPUTS = (
@@ -45,34 +46,28 @@ def model_of(
     return shape_inference.infer_shapes(model)
 
 
-def add_metadata(model: Any, estimator: Any, last: Any, inputs: list[Any], complete: bool) -> None:
+def add_metadata(model: Any, estimator: Any, inputs: list[Any], names: Any, complete: bool) -> None:
     """What the model is, and what its numbers mean."""
     from onnx import helper
 
-    number = version("kernelpool")
+    own = exported(estimator)
     model.producer_name = "kernelpool"
-    model.producer_version = number
-    model.doc_string = describe(
-        estimator if isinstance(estimator, RejectClassifier) else last
-    ).sentence
-    about = {"estimator": type(estimator).__name__, "kernelpool_version": number}
+    model.producer_version = version("kernelpool")
+    model.doc_string = describe(own).sentence
+    about = {"estimator": type(estimator).__name__, "kernelpool_version": model.producer_version}
     about["missing_cells"] = "refused" if complete else "integrated out"
-    if hasattr(last, "classes_"):
-        about["classes"] = json.dumps(np.asarray(last.classes_).tolist())
-    if isinstance(estimator, RejectClassifier):
-        about["refusals"] = json.dumps([estimator.ambiguous_label_, estimator.novel_label_])
-    names = getattr(estimator, "feature_names_in_", None)
+    if hasattr(own, "classes_"):
+        about["classes"] = json.dumps(np.asarray(own.classes_).tolist())
+    if isinstance(own, RejectClassifier):
+        about["refusals"] = json.dumps([own.ambiguous_label_, own.novel_label_])
     if names is not None:
-        about["feature_names"] = json.dumps([str(name) for name in names])
+        about["feature_names"] = json.dumps(list(map(str, names)))
     if [name for name, *_ in inputs] != ["X"]:
+        kinds = {True: "category", False: "number"}
         about["inputs"] = json.dumps(
             [
-                {
-                    "name": name,
-                    "column": column,
-                    "kind": "category" if kind.kind == "U" else "number",
-                }
-                for name, column, kind, _ in inputs
+                {"name": name, "column": column, "kind": kinds[dtype.kind == "U"]}
+                for name, column, dtype, _ in inputs
             ]
         )
     helper.set_model_props(model, about)
