@@ -121,6 +121,15 @@ def test_arrays_of_dask_with_chunks_of_any_size():
         assert model.score(there, y) == pytest.approx(model.score(x, y))
 
 
+def test_arrays_of_other_libraries_are_taken_to_the_host():
+    strict = pytest.importorskip("array_api_strict")
+    x = X[["age", "dose"]].fillna(0.0).to_numpy()
+    for name in ("rbf", "pool"):
+        found = clone(ALL[name]).fit(strict.asarray(x), Y)
+        expected = clone(ALL[name]).fit(x, Y).predict_proba(x)
+        assert_array_equal(found.predict_proba(strict.asarray(x)), expected)
+
+
 def test_the_regressor_and_multi_edit(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])

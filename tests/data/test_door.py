@@ -84,7 +84,6 @@ def test_the_order_of_rows_and_copies_do_not_matter_where_equal_rows_are_merged(
         ({"sample_weight": np.where(Y == "a", 0, 1)}, "class 'a' has none"),
         ({"sample_weight": np.full(90, 1e-290)}, "must sum to a number between .*; got 9e-289"),
         ({"X": np.where(np.arange(3) == 1, np.nan, X)}, "Feature 1 of X is missing in every row"),
-        ({"X": iter([X]), "in_memory": True}, "Net needs its rows in memory"),
         ({"X": X[:1], "y": Y[:1]}, "minimum of 2 is required by Net"),
     ],
 )

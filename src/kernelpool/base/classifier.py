@@ -15,22 +15,18 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import (
     Array,
     device,
-    is_lazy,
     is_numpy_array,
     logsumexp,
-    map_column,
     namespace,
     safe_log,
     to_numpy,
 )
-from ..data.door import labeled_source, query_rows
+from ..data.door import query_rows
 from ..data.labels import class_prior_for
-from ..data.source import is_source
-from ..errors import KernelpoolError
 from ..inspection.explanation import Explanation, Explanations, explain
 from ..inspection.predictions import Predictions
 from ..records import replaced
-from ..rows import Block, Rows, as_rows
+from ..rows import Block, RowsInMemory, as_rows
 from ..softmax import shares_of
 from .estimator import Estimator
 
@@ -42,7 +38,7 @@ Transform = Callable[..., Array]
 class RowFunction:
     """What is asked of every row: a function of a block of rows, and its parameters."""
 
-    rows: Rows
+    rows: RowsInMemory
     """In the frame that the function expects."""
     function: Callable[..., Array]
     """`function(block, *params)` answers row for row."""
@@ -78,15 +74,6 @@ class ArrayFunction:
 
     def __call__(self) -> np.ndarray:
         return self.answer()
-
-
-def _n_right(block: Block, function: Callable[..., Array], *params: Any) -> np.ndarray:
-    """Weight of the rows whose code is answered, and of all that have one, (2,)."""
-    codes = np.asarray(block.y)
-    answer = np.asarray(function(block, *params))
-    weight = 1.0 if block.weight is None else np.asarray(block.weight, np.float64)
-    weight = np.where(codes == -1, 0.0, weight)
-    return np.array([weight @ (answer == codes), weight.sum()])
 
 
 class ProbabilityClassifier(ClassifierMixin, Estimator):
@@ -138,32 +125,6 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
             Labels, in the array library of `X` where it can hold them.
         """
         return self._labels(self._map_scores(X, argmax_class))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy: the share of rows whose class is predicted.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or a source of batches
-            Rows; a path, a data set of pyarrow or batches as in `fit`, which are read once.
-        y : array-like of shape (n_samples,), or str
-            Their classes; the name of their column where X is a source. Rows without one do not
-            count.
-        sample_weight : array-like of shape (n_samples,), or str, default=None
-            How often each row counts.
-
-        Returns
-        -------
-        accuracy : float
-            In [0, 1].
-        """
-        if not is_source(X, y):
-            return float(super().score(X, y, sample_weight))
-        answer = self._scores(labeled_source(self, X, y, sample_weight)).then(argmax_class)
-        right, total = answer.rows.total(_n_right, answer.function, *answer.params)
-        if not total > 0:
-            raise KernelpoolError("X has no rows with a label: there is nothing to score.")
-        return float(right / total)
 
     def predict_proba(self, X: Any) -> Any:
         """P(C_k|x), class priors included.
@@ -248,9 +209,8 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
 
     def _labels(self, codes: Array) -> Any:
         classes = self.classes_
-        if is_lazy(codes) or is_numpy_array(codes) or classes.dtype.kind not in "biuf":
-            codes = codes if is_lazy(codes) else to_numpy(codes)
-            return map_column(codes, classes.take, dtype=classes.dtype)
+        if is_numpy_array(codes) or classes.dtype.kind not in "biuf":
+            return classes.take(to_numpy(codes))
         xp = namespace(codes)
         return xp.take(xp.asarray(classes, device=device(codes)), codes, axis=0)
 

@@ -17,7 +17,6 @@ from ..arrays import safe_log
 from ..base.classifier import ArrayFunction, ProbabilityClassifier
 from ..data.door import (
     TrainingData,
-    check_in_memory,
     encoded_rows,
     surveyed,
     training_data,
@@ -141,7 +140,6 @@ class TabularClassifier(ProbabilityClassifier):
 
     def _encoded(self, X: Any) -> np.ndarray:
         """Checked rows, encoded, (n, d) float64."""
-        check_in_memory(type(self).__name__, X)
         return np.asarray(encoded_rows(self, X), np.float64)
 
     def _log_proba(self, x: np.ndarray) -> np.ndarray:

@@ -18,7 +18,6 @@ from ..arrays import (
     is_foreign_array,
     is_lazy,
     is_lazy_frame,
-    is_numpy_array,
     is_writeable_array,
     namespace,
     to_numpy,
@@ -26,7 +25,6 @@ from ..arrays import (
 from ..errors import KernelpoolError
 from ..rows import DaskRows, Frame, Rows, as_rows, has_missing
 from ..tables.columns import Columns
-from ..text import is_missing
 from .labels import (
     FLOATS,
     Labeled,
@@ -44,7 +42,6 @@ from .labels import (
 from .scale import HEAVIEST, Scale, check_finite, feature_name, scale_of, survey
 from .source import (
     checked_rows,
-    columns_named,
     frame_columns,
     is_source,
     read,
@@ -163,15 +160,13 @@ def training_data(
 ) -> TrainingData:
     """Check everything that can be checked before any work is done.
 
-    Rows stay where they are. With `in_memory` those that are neither in NumPy nor in a table are
-    refused, and the others become float64; with `merge`, equal rows of a class become one. Labels
-    equal to `unlabeled` mark rows without a class.
+    Rows stay where they are. With `in_memory` they lie in memory, and become float64 in NumPy; with
+    `merge`, equal rows of a class become one. Labels equal to `unlabeled` mark rows without a class.
     `name` is that of the estimator, for messages.
     """
-    if in_memory:
-        check_in_memory(name, X, y)
+    X = on_host(X) if in_memory else X
     if is_source(X, y):
-        columns, labels, store = read(X, y, sample_weight, None, categorical_features)
+        columns, labels, store = read(X, y, sample_weight, categorical_features)
         if is_unlabeled(labels, np.nan).any():  # where that is an error, it counts rows
             at = [store.chunk(i)[1] for i in range(len(store.sizes))]
             distinct_labels(labels[np.concatenate(at)], unlabeled)
@@ -223,6 +218,11 @@ def _with_all_classes(rows: Rows, classes: np.ndarray, columns: Columns) -> Trai
     return data
 
 
+def on_host(X: Any) -> Any:
+    """Arrays of other libraries in NumPy, all else as it is."""
+    return to_numpy(X) if is_foreign_array(X) else X
+
+
 def learned_rows(
     X: Any, categorical_features: Any, name: str, dtype: Any = FLOATS
 ) -> tuple[Columns, np.ndarray]:
@@ -239,8 +239,7 @@ def encoded_rows(estimator: Any, X: Any, *, dtype: Any = FLOATS) -> np.ndarray:
     missing, (n, d).
     """
     columns = estimator.columns_
-    if is_array(X) and not is_numpy_array(X):
-        X = to_numpy(X)
+    X = on_host(X)
     _check_feature_names(estimator, X, reset=False)
     x = checked_rows(type(estimator).__name__, X, columns, dtype=dtype)
     _check_n_features(estimator, x, reset=False)
@@ -248,33 +247,14 @@ def encoded_rows(estimator: Any, X: Any, *, dtype: Any = FLOATS) -> np.ndarray:
 
 
 def query_rows(estimator: Any, X: Any) -> Rows:
-    """Rows of which a fitted estimator is asked, wherever they live."""
-    if is_lazy_frame(X):
-        names = estimator.columns_.names
-        X = frame_columns(X if names is None else columns_named(X, list(names)), None, None)[0]
-    if is_source(X):
-        return labeled_source(estimator, X, None, None)
+    """Rows in memory of which a fitted mixture is asked, in whatever array library."""
     if any(estimator.columns_.levels) or not is_foreign_array(X):
         return as_rows(encoded_rows(estimator, X), n_jobs=estimator.n_jobs)
     check_foreign_array(X)
     _check_n_features(estimator, X, reset=False)
     rows = as_rows(X, n_jobs=estimator.n_jobs)
-    if not is_lazy(X):  # what is lazy is not computed twice
-        check_finite(rows)
+    check_finite(rows)
     return rows
-
-
-def labeled_source(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
-    """Rows of a source of batches, with the codes of their classes: -1 where there is no label, -2
-    where it is none of the classes of the estimator.
-    """
-    _, labels, store = read(X, y, sample_weight, estimator.columns_)
-    _check_n_features(estimator, np.empty((0, store.n_features)), reset=False)
-    known: dict[Any, int] = {}
-    for code, label in enumerate(estimator.classes_.tolist()):
-        known |= {str(label): code, label: code}  # text files hold text
-    codes = [-1 if is_missing(v) else known.get(v, known.get(str(v), -2)) for v in labels]
-    return rows_of(store, np.array(codes, int), estimator.n_jobs)
 
 
 def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]:
@@ -316,20 +296,6 @@ def validation_rows(
         raise ValueError(f"X_val has {x.shape[1]} features; X has {len(columns)}.")
     codes = class_codes(label_column(y_val, len(x)), classes, None, "y_val")
     return x, codes, given_weights(x, sample_weight_val)
-
-
-def is_in_memory(X: Any, y: Any = None) -> bool:
-    """Whether rows are in NumPy or a table."""
-    return not (is_foreign_array(X) or is_lazy_frame(X) or is_source(X, y))
-
-
-def check_in_memory(name: str, X: Any, y: Any = None) -> None:
-    """One sentence for all rows that only mixtures take."""
-    if not is_in_memory(X, y):
-        raise KernelpoolError(
-            f"{name} needs its rows in memory, in NumPy or a data frame; got "
-            f"{type(X).__name__}. SharedKernelClassifier takes rows of torch, Dask and files."
-        )
 
 
 def check_foreign_array(X: Any) -> None:

@@ -173,21 +173,14 @@ class _Values(dict[Any, int]):
 
 
 def read(
-    X: Any, y: Any, sample_weight: Any, columns: Columns | None, categorical_features: Any = None
+    X: Any, y: Any, sample_weight: Any, categorical_features: Any = None
 ) -> tuple[Columns, np.ndarray, Store]:
-    """Columns, the distinct labels, and the rows of a source, with the positions of their labels.
-
-    With `columns`, those of a fitted estimator, columns are matched by name and encoded by them.
-    """
+    """Columns, the distinct labels, and the rows of a source, with the positions of their labels."""
     store = None
     labels = _Values()
-    categories: list[_Values | None] = []
-    names = None if columns is None else columns.names
-    for table, target, weight in batches(X, y, sample_weight, names=names):
-        of_batch = columns or Columns.learn(table, categorical_features)
+    for table, target, weight in labeled_batches(X, y, sample_weight):
+        of_batch = Columns.learn(table, categorical_features)
         x = checked_rows("SharedKernelClassifier", table, of_batch, fewest=0)
-        if not len(x):
-            continue
         if store is None:
             learned = of_batch
             store = Store(x.shape[1], x.dtype, weighted=weight is not None)
@@ -198,15 +191,13 @@ def read(
             )
         if (weight is not None) != store.weighted:
             raise ValueError("Either all batches of X have a sample_weight, or none has.")
-        if columns is None:
-            _recode(x, of_batch, categories)
+        _recode(x, of_batch, categories)
         codes = np.full(len(x), -1.0) if target is None else labels.codes(target.tolist())
         store.add(x, codes, weight)
     if store is None:
         raise ValueError("X has 0 rows, while a minimum of 1 is required: no batch has any.")
-    if columns is None:
-        in_order = [None if v is None else _sort(store, i, v) for i, v in enumerate(categories)]
-        learned = replace(learned, categories=tuple(in_order), ranges=(None,) * len(in_order))
+    in_order = [None if v is None else _sort(store, i, v) for i, v in enumerate(categories)]
+    learned = replace(learned, categories=tuple(in_order), ranges=(None,) * len(in_order))
     return learned, np.array([*labels, None], object)[:-1], store
 
 

@@ -17,10 +17,8 @@ from sklearn.utils.validation import (
 
 from ..arrays import safe_log, to_numpy
 from ..base.estimator import Estimator, fitted_record
-from ..data.door import check_in_memory
 from ..data.folds import Data, cross_fit, folds_of
 from ..data.labels import distinct_labels, given_weights, with_two_classes
-from ..data.source import is_source
 from ..errors import KernelpoolError, warn
 from ..inspection.pipeline import innermost, is_fitted_estimator
 from ..inspection.predictions import log_density_inside
@@ -136,8 +134,6 @@ class MetaClassifier(ClassifierMixin, MetaEstimatorMixin, Estimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        if is_source(X, y):
-            check_in_memory(type(self).__name__, X, y)
         X, y = indexable(X, column_or_1d(y, warn=True))
         labels = self._distinct_labels(y)
         if not self._is_prefit():

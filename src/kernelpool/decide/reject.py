@@ -32,8 +32,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from ..arrays import to_numpy
-from ..data.door import is_in_memory
+from ..arrays import is_foreign_array, to_numpy
 from ..data.labels import given_weights, label_column
 from ..errors import KernelpoolError, warn, without_column_warnings
 from ..inspection.description import Description, describe, refusals
@@ -291,7 +290,7 @@ class RejectClassifier(MetaClassifier):
             if needs_rows:
                 score = _drawn_scores(self.estimator)
                 novelty = novelty_threshold(novelty, score, np.ones(len(score)))
-        elif needs_rows or (not is_prefit and is_in_memory(X, y)):
+        elif needs_rows or (not is_prefit and not is_foreign_array(X)):
             X, y, weight = self._check_rows(X, y, sample_weight)
             if needs_rows:
                 density = None if novelty is None else "score_samples"

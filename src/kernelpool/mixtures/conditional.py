@@ -58,7 +58,7 @@ from ..data.folds import (
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..lbfgs import maximize
-from ..rows import Block, Frame, Rows, one_blas_thread
+from ..rows import Block, Frame, Rows, RowsInMemory, one_blas_thread
 from ..rows.sample import MOST_ROWS, content_key, sample_block
 from ..softmax import log_weighted_sums
 from .fit import MixtureSettings, MixtureTraining, is_auto, log_joint
@@ -214,9 +214,6 @@ class SomeRows:
 
     def total(self, statistic: Callable[..., Any], *params: Any) -> Any:
         return self.rows.total(partial(_total_of_selected, statistic, self.selected), *params)
-
-    def each(self, function: Callable[..., Array], *params: Any) -> Array:
-        return self.rows.each(function, *params)
 
     def framed(self, frame: Frame, width: int) -> "SomeRows":
         return SomeRows(self.rows.framed(frame, width), self.selected)
@@ -380,7 +377,7 @@ def _climb(
     return (best, lowest, top.outcome), losses
 
 
-def log_proba(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
+def log_proba(network: SharedKernel, rows: RowsInMemory, params: Params) -> np.ndarray:
     """log P(C_k|x), (n, K)."""
     return np.asarray(log_softmax(log_joint(network, rows, params)))
 

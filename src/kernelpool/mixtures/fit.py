@@ -18,7 +18,7 @@ from ..errors import KernelpoolError, check_choices
 from ..kernels import FAMILIES, Kernels, ProductKernels, as_diag, as_spherical, family_for
 from ..penalties import Anchor, CategoryPrior, Conjugate, NoPenalty, Overlap, Penalty
 from ..records import saved
-from ..rows import Rows, as_rows, max_abs_value, one_blas_thread
+from ..rows import Rows, RowsInMemory, as_rows, max_abs_value, one_blas_thread
 from ..rows.sample import ClassSample, sample_rows
 from ..squarem import Squarem
 from .by_class import split
@@ -619,13 +619,13 @@ class MixtureTraining:
 
         return fitted, self.data.log_volume(self.frame)
 
-    def other_rows(self, x: np.ndarray, codes: Any = None, weight: Any = None) -> Rows:
+    def other_rows(self, x: np.ndarray, codes: Any = None, weight: Any = None) -> RowsInMemory:
         """Rows on the host, given in the units of the data, in the frame."""
         rows = as_rows(x, codes, weight, n_jobs=self.settings.n_jobs)
         return rows.framed(self._frame_in_reach, self._width + len(self.owners))
 
 
-def log_joint(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
+def log_joint(network: SharedKernel, rows: RowsInMemory, params: Params) -> np.ndarray:
     """log P(C_k) p(x|C_k) in the frame of the rows, (n, K)."""
     natural_params = network.kernel.natural_params(params.kernels, rows.eps)
     log_density = to_numpy(rows.each(network.log_density, natural_params, params.mixing))

@@ -23,7 +23,7 @@ from ..kernels import FAMILIES, Kernels, NaturalParams, as_spherical, family_for
 from ..penalties import Overlap
 from ..penalties.penalty import Subkernels
 from ..records import nested, saved, unsaved
-from ..rows import Block, Frame, Rows, as_rows
+from ..rows import Block, Frame, Rows, RowsInMemory, as_rows
 from ..softmax import log_weighted_sums, shares_of
 from ..tables.columns import Columns
 from .network import Params, SharedKernel
@@ -143,11 +143,11 @@ class ClassDensities:
 
     # -- answers for rows --------------------------------------------------------------------------
 
-    def log_density(self, rows: Rows) -> RowFunction:
+    def log_density(self, rows: RowsInMemory) -> RowFunction:
         """log p(x|C_k), (n, K)."""
         return Average([self]).log_density(rows)
 
-    def posterior(self, rows: Rows) -> RowFunction:
+    def posterior(self, rows: RowsInMemory) -> RowFunction:
         """P(j|x), (n, M)."""
         return Average([self]).posterior(rows)
 
@@ -232,8 +232,8 @@ def _impute(
 
 
 def in_one_frame(
-    mixtures: Sequence[ClassDensities], rows: Rows, frame: Frame | None = None
-) -> tuple[tuple[Member, ...], Rows]:
+    mixtures: Sequence[ClassDensities], rows: RowsInMemory, frame: Frame | None = None
+) -> tuple[tuple[Member, ...], RowsInMemory]:
     """Mixtures with their kernels in a frame, that of the first if none is given, and rows in it."""
     frame = mixtures[0].frame if frame is None else frame
     members = tuple(
@@ -255,7 +255,7 @@ class Average:
     class_prior: np.ndarray | None = None
     """None for those of each mixture."""
 
-    def log_density(self, rows: Rows) -> RowFunction:
+    def log_density(self, rows: RowsInMemory) -> RowFunction:
         """log p(x|C_k), (n, K)."""
         members, framed = in_one_frame(self.mixtures, rows)
         frame = self.mixtures[0].frame
@@ -263,7 +263,7 @@ class Average:
         params = members, mixing, frame.log_volume, np.log(frame.unit)
         return RowFunction(framed, _log_density, params)
 
-    def posterior(self, rows: Rows) -> RowFunction:
+    def posterior(self, rows: RowsInMemory) -> RowFunction:
         """P(mixture, kernel | x), (n, M of all mixtures)."""
         members, framed = in_one_frame(self.mixtures, rows)
         shares = [
@@ -391,7 +391,7 @@ class FittedSharedKernel:
         names = "means", "covariances", "mixing", "probabilities"
         return Start(owners=self.owners, **{name: getattr(self.network, name) for name in names})
 
-    def log_proba(self, rows: Rows) -> RowFunction:
+    def log_proba(self, rows: RowsInMemory) -> RowFunction:
         """log P(C_k|x) of the discriminative networks up to a constant of the row, (n, K)."""
         networks = self.discriminative
         assert networks

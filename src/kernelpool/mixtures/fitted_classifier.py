@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
+from ..arrays import safe_log, to_numpy
 from ..base.classifier import DensityClassifier, RowFunction
 from ..data.door import encoded_rows
 from ..data.labels import class_codes
@@ -18,7 +19,7 @@ from ..inspection.description import Description, classes_text, features_text, t
 from ..kernels import Gaussian, as_diag
 from ..penalties import Overlap
 from ..penalties.penalty import Subkernels
-from ..rows import Frame, Rows, as_rows
+from ..rows import Frame, RowsInMemory, as_rows
 from ..tables.columns import Columns, as_table
 from ..text import plural
 from .description import gaussians_text, kernel_table, sharing_of, sharing_text
@@ -45,7 +46,7 @@ class FittedMixture(OneToOneFeatureMixin, TransformerMixin, DensityClassifier): 
 
     # -- the fitted network ------------------------------------------------------------------------
 
-    def _discriminative(self, rows: Rows) -> RowFunction | None:
+    def _discriminative(self, rows: RowsInMemory) -> RowFunction | None:
         return self._fitted.log_proba(rows) if self._fitted.discriminative else None
 
     # -- missing cells -----------------------------------------------------------------------------
@@ -307,7 +308,7 @@ class FittedMixture(OneToOneFeatureMixin, TransformerMixin, DensityClassifier): 
             Summed over the rows.
         """
         codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
-        joint = np.asarray(self._joint(self._rows(X))())
+        joint = to_numpy(self.log_density(X)) + safe_log(self.class_prior_)
         known = joint[np.arange(len(codes)), np.maximum(codes, 0)]
         by_row = np.where(codes < 0, np.logaddexp.reduce(joint, axis=1), known)
         return float(by_row.sum() if sample_weight is None else np.asarray(sample_weight) @ by_row)

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ..base.classifier import ArrayFunction, DensityClassifier, RowFunction
 from ..base.constraints import N_JOBS, POSITIVE, PRIOR
-from ..data.door import check_in_memory, encoded_rows, training_data
+from ..data.door import encoded_rows, on_host, training_data
 from ..data.labels import class_codes, class_prior_for, is_matrix
 from ..inspection.description import (
     Description,
@@ -208,7 +208,7 @@ class PooledClassifier(DensityClassifier):
             n_jobs=self.n_jobs,
             in_memory=True,
         )
-        (table,) = indexable(X)
+        (table,) = indexable(on_host(X))
         settings = self._settings(
             PoolSettings,
             class_prior=class_prior_for(self.class_prior, data.classes, data.class_share),
@@ -231,8 +231,7 @@ class PooledClassifier(DensityClassifier):
 
     def _rows(self, X: Any) -> tuple[np.ndarray, Any]:
         """Encoded rows, and the table that they were."""
-        check_in_memory(type(self).__name__, X)
-        return encoded_rows(self, X), X
+        return encoded_rows(self, X), on_host(X)
 
     def _discriminative(self, rows: tuple[np.ndarray, Any]) -> ArrayFunction:
         x, table = rows

@@ -1,8 +1,8 @@
 """Where the rows live.
 
 A network does not ask. It passes a function of one block of rows that returns something addable,
-and gets the sum over all rows; or a function that returns a value for every row, and gets the
-values in the array library that the rows came from.
+and gets the sum over all rows; of rows in memory, also a function that returns a value for every
+row, and gets the values in the array library that the rows came from.
 
 Rows reach a network in a *frame*: shifted by a common origin and divided by a unit, so that sums
 of squares about the origin lose nothing when the data lie far from zero, and so that no row,
@@ -33,6 +33,7 @@ __all__ = [
     "Frame",
     "MissingCells",
     "Rows",
+    "RowsInMemory",
     "RowsWithMissing",
     "Store",
     "StoredRows",
@@ -59,9 +60,6 @@ class Rows(Protocol):
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
         """Sum of `statistic(block, *params)` over every block."""
 
-    def each(self, function: Callable[..., Array], *params: Any) -> Array:
-        """`function(block, *params)`, row for row, in the array library of the rows."""
-
     def framed(self, frame: Frame, width: int) -> "Rows":
         """The same rows in `frame`, in blocks that suit `width` numbers of scratch a row."""
 
@@ -69,11 +67,21 @@ class Rows(Protocol):
         """The same rows, those of one class together where they can be sorted."""
 
 
+class RowsInMemory(Rows, Protocol):
+    """What a fitted network may ask of rows besides."""
+
+    def each(self, function: Callable[..., Array], *params: Any) -> Array:
+        """`function(block, *params)`, row for row, in the array library of the rows."""
+
+    def framed(self, frame: Frame, width: int) -> "RowsInMemory":
+        """As above."""
+
+
 def as_rows(
     x: Array, y: Array | None = None, weight: Array | None = None, *, n_jobs: int | None = None
-) -> Rows:
-    """Rows of an array of any array library or of Dask, with class codes and weights; NaN marks
-    missing cells.
+) -> Any:
+    """`RowsInMemory` of an array of any array library, or `Rows` of Dask, with class codes and
+    weights; NaN marks missing cells.
     """
     if is_lazy(x):
         return DaskRows(x, y, weight)

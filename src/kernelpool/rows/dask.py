@@ -79,21 +79,6 @@ class DaskRows:
             raise KernelpoolError("The Dask array has no rows: every chunk is empty.")
         return result  # type: ignore[no-any-return]
 
-    def each(self, function: Callable[..., Array], *params: Any) -> Array:
-        import dask
-        import dask.array as da
-
-        task = function, self.layout, params
-        sent = dask.delayed(task, pure=False, traverse=False)
-        like = _each_of_chunk(task, np.zeros((1, self.n_features), self.x.dtype))
-        parts = [
-            da.from_delayed(
-                _delayed(_each_of_chunk, sent, x), shape=(n, *like.shape[1:]), dtype=like.dtype
-            )
-            for (x, _, _), n in zip(self._chunks(), self.x.chunks[0], strict=True)
-        ]
-        return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
-
     def _chunks(self) -> list[tuple[Any, Any, Any]]:
         columns = (
             repeat(None) if a is None else a.to_delayed().ravel()
@@ -168,11 +153,6 @@ def _total_of_chunk(sent: tuple[Any, ...], x: Array, y: Array, weight: Array) ->
     if x.shape[0] == 0:
         return None
     return _chunk_rows(x, y, weight, layout).total(statistic, *params)
-
-
-def _each_of_chunk(sent: tuple[Any, ...], x: Array) -> Array:
-    function, layout, params = sent
-    return _chunk_rows(x, None, None, layout).each(function, *params)
 
 
 def _chunk_rows(

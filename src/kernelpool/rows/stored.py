@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arrays import Array
 from ..errors import KernelpoolError
 from .block import Frame, Layout
 from .in_memory import (
@@ -159,15 +158,6 @@ class StoredRows:
 
         self._run(add_chunk)
         return total.value
-
-    def each(self, function: Callable[..., Array], *params: Any) -> Array:
-        values: dict[int, Array] = {}
-
-        def add_chunk(i: int) -> None:
-            values[i] = self._chunk(i).each(function, *params)
-
-        self._run(add_chunk)
-        return np.concatenate([values[i] for i in range(len(values))])
 
     def _run(self, work: Callable[[int], None]) -> None:
         over_threads(work, len(self.store.sizes), self.layout.n_jobs)

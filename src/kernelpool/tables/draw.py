@@ -170,16 +170,17 @@ class Draw:
         if len(pieces) == 1:
             return pieces[0]
         *numbers, rows = zip(*pieces, strict=True)
-        return _Piece(*map(np.concatenate, numbers), _concatenated(rows))
+        key, position, code, weight = map(np.concatenate, numbers)
+        return _Piece(key, position, code, weight, _concatenated(rows))
 
 
 def _limit(most: int, n_rows: int | None) -> np.uint64:
     """A key above the `most` smallest ones of so many rows, for all that chance does."""
-    most_key = np.iinfo(np.uint64).max
+    most_key = np.uint64(np.iinfo(np.uint64).max)
     if n_rows is None:
         return most_key
     share = (most + 10 * most**0.5 + 10) / max(n_rows, 1)
-    return np.uint64(most_key) if share >= 1 else np.uint64(int(share * 2.0**64))
+    return most_key if share >= 1 else np.uint64(int(share * 2.0**64))
 
 
 def _sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -222,7 +223,8 @@ def _library(rows: Any) -> str:
 
 def _taken(piece: _Piece, at: np.ndarray) -> _Piece:
     *numbers, rows = piece
-    return _Piece(*(column[at] for column in numbers), _rows_at(rows, at))
+    key, position, code, weight = (column[at] for column in numbers)
+    return _Piece(key, position, code, weight, _rows_at(rows, at))
 
 
 def _rows_at(rows: Any, at: np.ndarray) -> Any:
