@@ -14,15 +14,16 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_bytes
 from scipy.stats import multivariate_normal
-from zoo import example, rows
+from zoo import example, kernels, rows
 
 import kernelpool
 from kernelpool import SharedKernelClassifier
-from kernelpool.app.files import FORMAT_VERSION, model_file, read_header
+from kernelpool.app.files import FORMAT_VERSION, ModelFile, load_file, model_file, read_header
 from kernelpool.errors import KernelpoolError, ModelFileError
 from kernelpool.inspection import predictions
 
 from .mutations import File
+from .test_round_trip import recorded
 
 
 @pytest.fixture
@@ -215,6 +216,108 @@ def test_what_is_no_model_is_refused(what, path):
     path.write_bytes(File(example("shared full")[0], path).changed(change))
     with pytest.raises(ModelFileError, match=message):
         kernelpool.load(path)
+
+
+def part(name, **kwargs):
+    """Change fields of a record beside the model."""
+    return lambda h, m, a: h[name]["fields"].update(kwargs)
+
+
+def entry(name, value):
+    return lambda h, m, a: a[name].put(0, value)
+
+
+def feature(**kwargs):
+    """Change what the reference holds of the first feature, a dict of pairs."""
+
+    def change(header, model, arrays):
+        pairs = header["reference"]["fields"]["features"]["tuple"][0]["dict"]
+        pairs[:] = [[key, kwargs.get(key, value)] for key, value in pairs]
+
+    return change
+
+
+BESIDE = {
+    "codes of no class": (
+        entry("codes", 3),
+        "codes must be whole numbers from 0 to 2 for 144 rows",
+    ),
+    "negative codes": (entry("codes", -1), "codes must be whole numbers from 0 to 2"),
+    "fractional codes": (
+        lambda h, m, a: a.update(codes=a["codes"] + 0.5),
+        "codes must be whole numbers from 0 to 2",
+    ),
+    "too few codes": (lambda h, m, a: a.update(codes=a["codes"][1:]), r"of shape \(143, 3\)"),
+    "no codes": (
+        lambda h, m, a: (a.pop("codes"), h.update(codes=None)),
+        "calibration and codes must be given together",
+    ),
+    "a probability above one": (entry("calibration/probability", 2.0), "do not sum to one"),
+    "a negative one": (
+        lambda h, m, a: a["calibration/probability"][0].put([0, 1, 2], [2.0, -1.0, 0.0]),
+        "do not sum to one",
+    ),
+    "NaN": (entry("calibration/probability", np.nan), "do not sum to one"),
+    "an infinite density": (entry("calibration/score", np.inf), "score must be finite numbers"),
+    "scores of another shape": (
+        lambda h, m, a: a.update({"calibration/score": a["calibration/log_density"]}),
+        r"score must be .* of shape \(144,\)",
+    ),
+    "a decision that is none": (entry("calibration/decision", 3), "decision must be .* 0 to 2"),
+    "a prediction of no class": (entry("calibration/predicted", 3), "predicted must be .* 0 to 2"),
+    "other classes": (part("calibration", classes={"text": ["a", "b", "c"]}), "are not those of"),
+    "no array": (
+        part("calibration", sets=[[True]]),
+        r"sets of Predictions is \[\[True\]\]; expected",
+    ),
+    "another record": (
+        lambda h, m, a: h.update(reference={"record": "Thresholds", "fields": {}}),
+        "reference of ModelFile is Thresholds.*expected",
+    ),
+    "fewer features": (
+        lambda h, m, a: h["reference"]["fields"]["features"]["tuple"].pop(),
+        "more or fewer features than the model",
+    ),
+    "no features": (part("reference", features={"tuple": []}), "A reference for drift holds"),
+    "edges that fall": (feature(edges=[1.0, 0.0]), "edges must rise"),
+    "counts of more bins": (feature(counts=[1] * 99), "counts do not fit the bins"),
+    "negative counts": (feature(edges=[0.0], counts=[5, -1, 1]), "counts do not fit the bins"),
+    "billions of groups": (feature(categories=2**40), "TypeError"),
+    "counts that are text": (feature(edges=[0.0], counts=["1", "2", "3"]), "A reference for drift"),
+}
+
+
+@pytest.mark.parametrize("what", BESIDE)
+def test_what_is_no_record_of_the_model_is_refused(what, path):
+    change, message = BESIDE[what]
+    path.write_bytes(File(recorded("shared full"), path).changed(change))
+    with pytest.raises(ModelFileError, match=message):
+        load_file(path)
+
+
+def test_a_file_is_checked_before_it_is_written(path):
+    file = recorded("shared full")
+    with pytest.raises(ModelFileError, match="codes must be whole numbers from 0 to 2"):
+        kernelpool.save(replace(file, codes=file.codes + 3), path)
+    assert not path.exists()
+
+
+def test_densities_may_be_unknown_or_none(path):
+    """There are as many classes as features, and one kernel: what was recorded is not what to ask
+    the model about.
+    """
+    X, _, text, _ = rows()
+    model = kernels(n_kernels=1).fit(X, text)
+    calibration = predictions(model, X, log_density=True)
+    log_density = calibration.log_density.copy("C")  # rows, as those that a model takes
+    calibration = replace(calibration, log_density=log_density)
+    calibration.score[:40] = -np.inf
+    calibration.log_density[:40] = -np.inf
+    calibration.log_density[40:80] = np.nan
+    kernelpool.save(ModelFile(model, calibration, calibration.predicted), path)
+    again = load_file(path).calibration
+    assert np.array_equal(again.score, calibration.score)
+    assert np.array_equal(again.log_density, calibration.log_density, equal_nan=True)
 
 
 def test_a_model_whose_probabilities_do_not_sum_to_one_is_refused(path, monkeypatch):

@@ -19,7 +19,13 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from zoo import EXAMPLES, answers, example, kernels, rows, target
 
 import kernelpool
-from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier
+from kernelpool import (
+    ConformalClassifier,
+    ParzenClassifier,
+    RBFNetworkClassifier,
+    RejectClassifier,
+    SharedKernelClassifier,
+)
 from kernelpool.app.files import ModelFile, load_file, read_header
 from kernelpool.app.files.codec import SAVED_CLASSES, Reader, Writer
 from kernelpool.app.files.container import parse_json
@@ -88,7 +94,8 @@ def recorded(name):
     """A model with its own predictions, their classes, and counts of the rows."""
     model, X = example(name)
     rows = predictions(model, X, log_density=True)
-    return ModelFile(model, rows, rows.predicted % 2, DriftReference.of(X), {"rows": len(X)})
+    codes = np.arange(len(X)) % len(rows.classes)
+    return ModelFile(model, rows, codes, DriftReference.of(X, model, X), {"rows": len(X)})
 
 
 def test_files_hold_every_class_and_record():
@@ -121,6 +128,13 @@ def test_a_random_state_goes_on_where_it_was(path):
     model = ParzenClassifier("hypersphere", radius=1.0, random_state=state).fit(X, y)
     again = saved(model, path)
     assert np.array_equal(model.random_state.normal(size=9), again.random_state.normal(size=9))
+
+
+def test_sets_by_probabilities_alone(path):
+    """An RBF network has no densities."""
+    X, y, _, _ = rows()
+    model = ConformalClassifier(RBFNetworkClassifier(10, random_state=0)).fit(X, y)
+    assert np.array_equal(saved(model, path).predict_set(X), model.predict_set(X))
 
 
 LABELS = {

@@ -80,6 +80,8 @@ class ModelFile:
         if self.calibration is not None and self.codes is not None:
             _check_predictions(self.calibration, len(self.codes), self.model)
             _check_codes("codes", self.codes, *self.calibration.probability.shape)
+        if self.reference and len(self.reference.features) != self.model.n_features_in_:
+            raise ModelFileError("The reference is of more or fewer features than the model.")
 
 
 def overview(model: Any) -> dict[str, Any]:
