@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
@@ -12,6 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelpool import ConformalClassifier, PooledClassifier, SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
+from kernelpool.inspection import Predictions, predictions
+from kernelpool.rows import ArrayRows
 
 TRUE = SharedKernelClassifier.from_parameters(
     means=[[0.0], [2.0], [6.0]],
@@ -155,27 +158,49 @@ def test_too_few_rows_make_full_sets():
         assert ConformalClassifier(TRUE, error=0.001).fit(x, y).predict_set(x).all()
 
 
-def test_a_calibrated_classifier_from_stored_scores():
+def test_a_calibrated_classifier_from_stored_predictions():
     x, y = TRUE.sample(60, random_state=0)
-    fitted = ConformalClassifier(TRUE, per_class=True, error=0.2).fit(x, y)
-    stored = ConformalClassifier.from_scores(
-        TRUE,
-        fitted.calibration_codes_,
-        fitted.calibration_probability_,
-        fitted.calibration_density_,
-        per_class=True,
-        error=0.2,
-    )
+    options = {"per_class": True, "error": 0.2}
+    fitted = ConformalClassifier(TRUE, **options).fit(x, y)
+    rows = predictions(TRUE, x, log_density=True)
+    codes = np.searchsorted(TRUE.classes_, y)
+    stored = ConformalClassifier.from_predictions(TRUE, rows, codes, **options)
     assert_array_equal(stored.p_values(x), fitted.p_values(x))
+    # rows without a class do not count
+    more = rows.at(np.r_[np.arange(60), :9])
+    unlabeled = np.r_[codes, np.full(9, -1)]
+    again = ConformalClassifier.from_predictions(TRUE, more, unlabeled, **options)
+    assert_array_equal(again.p_values(x), fitted.p_values(x))
     # NaN is the lowest score of all
     scores = np.r_[np.nan, np.linspace(0.1, 0.8, 8)]
     given = [
-        ConformalClassifier.from_scores(TRUE, np.zeros(9, int), each, conformity="probability")
+        ConformalClassifier.from_predictions(
+            TRUE,
+            Predictions.of(TRUE.classes_, np.column_stack([each] * 3)),
+            np.zeros(9, int),
+            conformity="probability",
+        )
         for each in (scores, np.nan_to_num(scores, nan=-np.inf))
     ]
     assert_array_equal(given[0].p_values(x), given[1].p_values(x))
     unknown = given[1]._fitted.p_values("probability", False, [np.full((1, 3), np.nan)])
     assert_allclose(unknown, 2 / 10)
+
+
+def test_sets_and_labels_take_one_pass_of_each_classifier(monkeypatch):
+    x, y = TRUE.sample(100, random_state=0)
+    model = ConformalClassifier(clone(TRUE).set_params(training="em"), cv=2, error=0.2).fit(x, y)
+    passes = []
+    each = ArrayRows.each
+    monkeypatch.setattr(ArrayRows, "each", lambda *a: passes.append(1) or each(*a))
+    for ask in (model.predict_set, model.p_values, model.predict, model.predict_proba):
+        passes.clear()
+        ask(x)
+        assert len(passes) == 2
+    passes.clear()
+    rows = predictions(model, x)
+    assert len(passes) == 2
+    assert_array_equal(rows.sets, model.predict_set(x))
 
 
 def test_ties_count_for_the_class():

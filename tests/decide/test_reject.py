@@ -31,7 +31,8 @@ from kernelpool.data.folds import folds_of
 from kernelpool.datasets import make_clouds
 from kernelpool.decide.reject import Decision
 from kernelpool.errors import KernelpoolError
-from kernelpool.inspection.predictions import ambiguity_of
+from kernelpool.inspection import ambiguity_of, predictions
+from kernelpool.rows import ArrayRows
 
 MIXTURE = SharedKernelClassifier.prbf(4, random_state=0)
 
@@ -282,6 +283,38 @@ def test_a_pool_is_fitted_once():
     held = ambiguity_of(model.estimator_.held_out_proba_)
     assert model.ambiguity_threshold_ == np.sort(held)[-int(0.3 * (len(y) + 1))]
     assert (model.decide(X) == Decision.NOVEL).mean() == pytest.approx(0.1, abs=0.05)
+
+
+def test_thresholds_from_stored_predictions():
+    X, y = make_clouds(400, random_state=0)
+    y = np.where(y > 0, "yes", "no")
+    network = clone(MIXTURE).fit(X[:200], y[:200])
+    rows = predictions(network, X[200:])
+    codes = (y[200:] == "yes").astype(int)
+    codes[:20] = -1
+    weight = np.arange(200) % 3
+    for rule, value in (("cost", 0.2), ("error", 0.05), ("rate", 0.3), ("threshold", 0.2)):
+        options = {"ambiguity": value, "ambiguity_rule": rule, "novelty": 0.05}
+        hidden = np.where(codes < 0, "none", y[200:])
+        fitted = RejectClassifier(network, **options).fit(X[200:], hidden, weight)
+        stored = RejectClassifier.from_predictions(network, rows, codes, weight, **options)
+        assert stored.thresholds_ == fitted.thresholds_
+        assert_array_equal(stored.predict(X), fitted.predict(X))
+    with pytest.raises(ValueError, match="ambiguity_rule"):
+        RejectClassifier.from_predictions(network, rows, codes, ambiguity_rule="none")
+
+
+@pytest.mark.parametrize("method", ["predict", "decide", "score", "mean_cost", "coverage_curve"])
+def test_every_answer_takes_one_pass(method, monkeypatch):
+    X, y = make_clouds(200, random_state=0)
+    network = SharedKernelClassifier(2, training="em", random_state=0).fit(X, y)
+    model = RejectClassifier(network, novelty=0.1).fit(X, y)
+    passes = []
+    each = ArrayRows.each
+    monkeypatch.setattr(ArrayRows, "each", lambda *a: passes.append(1) or each(*a))
+    arguments = {"predict": (), "decide": (), "mean_cost": (y, 0.2)}.get(method, (y,))
+    getattr(model, method)(X, *arguments)
+    assert len(passes) == 1
 
 
 def test_a_fitted_model_is_not_fitted_again():

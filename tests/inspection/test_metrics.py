@@ -1,5 +1,7 @@
 """Metrics beside scikit-learn's and SciPy's; they add up over batches."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -10,7 +12,7 @@ from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
 
 from kernelpool import bounds
 from kernelpool.errors import KernelpoolError
-from kernelpool.inspection import ambiguity_of
+from kernelpool.inspection import Predictions, ambiguity_of
 from kernelpool.inspection.metrics import (
     N_BINS,
     Metrics,
@@ -49,10 +51,11 @@ def test_metrics_are_those_of_scikit_learn(predictions):
 def test_metrics_add_up_over_batches(predictions):
     true, probability, decision = predictions
     true[:30] = -1  # rows without a class are counted apart
-    whole = Metrics.of(true, probability, decision=decision)
+    rows = replace(Predictions.of(range(3), probability), decision=decision)
+    whole = Metrics.of(true, rows)
     parts = Metrics.none(3)
     for at in np.array_split(np.arange(200), 7):
-        parts = parts + Metrics.of(true[at], probability[at], decision=decision[at])
+        parts = parts + Metrics.of(true[at], rows.at(at))
     for name, value in vars(whole).items():
         if name != "ranking":
             assert_allclose(getattr(parts, name), value, err_msg=name)

@@ -4,7 +4,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Bunch, column_or_1d, get_tags, indexable
@@ -15,13 +14,12 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from ..arrays import safe_log, to_numpy
 from ..base.estimator import Estimator, fitted_record
 from ..data.folds import Data, cross_fit, folds_of
 from ..data.labels import distinct_labels, given_weights, with_two_classes
 from ..errors import KernelpoolError, warn
 from ..inspection.pipeline import innermost, is_fitted_estimator
-from ..inspection.predictions import log_density_inside
+from ..inspection.predictions import Predictions, predictions
 from ..pool.classifier import PooledClassifier
 
 
@@ -35,10 +33,7 @@ class HeldOut(NamedTuple):
     """(n,)."""
     weight: np.ndarray
     """(n,)."""
-    probability: np.ndarray
-    """P(C_k|x), (n, K)."""
-    density: np.ndarray
-    """By the method that was asked for, (n, K) or (n, 1); (n, 0) where the classifier has none."""
+    rows: Predictions
 
 
 class MetaClassifier(ClassifierMixin, MetaEstimatorMixin, Estimator):
@@ -79,32 +74,30 @@ class MetaClassifier(ClassifierMixin, MetaEstimatorMixin, Estimator):
         )
 
     def _held_out(
-        self, X: Any, y: Any, weight: np.ndarray, routed: Bunch, density: str | None
+        self, X: Any, y: Any, weight: np.ndarray, routed: Bunch, **wanted: bool
     ) -> HeldOut:
-        """Held-out predictions for rows, with densities by the method `density` of the classifier."""
+        """Held-out predictions for rows, with those `wanted` of a `score` and a `log_density`."""
         if self._is_prefit():
             models = [self.estimator]
-            values = _predictions(self.estimator, X, density)
+            rows = predictions(self.estimator, X, **wanted)
             fold = np.zeros(len(y), int)
         elif self._fits_once:
             models = [clone(self.estimator).fit(X, y, **routed.fit)]
-            values = _predictions_of_pool(models[0], density)
-            fold = np.where(np.isfinite(values).all(axis=1), 0, -1)
+            rows = fitted_record(models[0]).held_out
+            fold = np.where(np.isfinite(rows.probability).all(axis=1), 0, -1)
+            rows = rows.at(fold == 0)
         else:
-            models, fold, values = self._cross_fitted(X, y, weight, routed, density)
+            models, rows, fold = self._cross_fitted(X, y, weight, routed, wanted)
         held = fold >= 0
         if not weight[held].sum() > 0:
             raise KernelpoolError(
                 "sample_weight is zero for every held-out row; at least one must be positive."
             )
-        n_classes = len(models[0].classes_)
-        probability = values[held, :n_classes]
-        densities = values[held, n_classes:]
-        return HeldOut(models, fold[held], y[held], weight[held], probability, densities)
+        return HeldOut(models, fold[held], y[held], weight[held], rows)
 
     def _cross_fitted(
-        self, X: Any, y: np.ndarray, weight: np.ndarray, routed: Bunch, density: str | None
-    ) -> tuple[list[Any], np.ndarray, np.ndarray]:
+        self, X: Any, y: np.ndarray, weight: np.ndarray, routed: Bunch, wanted: dict[str, bool]
+    ) -> tuple[list[Any], Predictions, np.ndarray]:
         def fit(train: Data, held_out: Data) -> tuple[Any, np.ndarray]:
             labels = self._distinct_labels(held_out[1])
             unseen = np.setdiff1d(labels, self._distinct_labels(train[1]))
@@ -115,13 +108,16 @@ class MetaClassifier(ClassifierMixin, MetaEstimatorMixin, Estimator):
                 )
             fit_params = _check_method_params(X, routed.fit, indices=train[2])
             model = clone(self.estimator).fit(*train[:2], **fit_params)
-            return model, _predictions(model, held_out[0], density)
+            rows = predictions(model, held_out[0], **wanted)
+            return (model, rows), np.empty((len(rows), 0))
 
         if min(np.shape(X)) == 0:  # the message is that of the classifier
             clone(self.estimator).fit(X, y)
         fold = folds_of(self.cv, X, y, weight, split_params=routed.split)
-        models, values = cross_fit(fit, (X, y, np.arange(len(y))), fold, n_jobs=None)
-        return models, fold, values
+        fitted, _ = cross_fit(fit, (X, y, np.arange(len(y))), fold, n_jobs=None)
+        models, batches = zip(*fitted, strict=True)
+        place = np.argsort(np.argsort(fold[fold >= 0], kind="stable"))  # from the order of folds
+        return list(models), Predictions.joined(batches).at(place), fold
 
     def _distinct_labels(self, y: np.ndarray) -> np.ndarray:
         """The labels of rows that have one, for the classifier inside."""
@@ -176,22 +172,3 @@ class MetaClassifier(ClassifierMixin, MetaEstimatorMixin, Estimator):
         tags.input_tags = wrapped.input_tags
         tags.classifier_tags = wrapped.classifier_tags
         return tags
-
-
-def _predictions(model: Any, X: Any, density: str | None) -> np.ndarray:
-    """P(C_k|x), then densities, side by side."""
-    proba = to_numpy(model.predict_proba(X))
-    if density is None:
-        return np.asarray(proba, np.float64)
-    values = log_density_inside(model, X) if density == "log_density" else model.score_samples(X)
-    return np.column_stack([proba, to_numpy(values)])
-
-
-def _predictions_of_pool(pool: PooledClassifier, density: str | None) -> np.ndarray:
-    """The same for the training rows of a pool, from its own folds."""
-    if density is None or not hasattr(pool, density):
-        return pool.held_out_proba_
-    values: Any = pool.held_out_log_density_
-    if density == "score_samples":
-        values = logsumexp(values + safe_log(pool.class_prior_), axis=1)
-    return np.column_stack([pool.held_out_proba_, values])

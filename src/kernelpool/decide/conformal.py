@@ -33,12 +33,11 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from ..arrays import to_numpy
 from ..data.labels import class_codes
 from ..errors import KernelpoolError, warn
 from ..inspection.description import Description, describe
 from ..inspection.pipeline import innermost
-from ..inspection.predictions import Predictions, log_density_inside
+from ..inspection.predictions import Predictions, predictions
 from ..records import saved
 from ..text import plural
 from .base import MetaClassifier
@@ -59,6 +58,21 @@ class FittedConformal:
     calibration_density: np.ndarray
     calibration_folds: np.ndarray
     calibration_weights: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        estimators: list[Any],
+        rows: Predictions,
+        codes: np.ndarray,
+        fold: np.ndarray,
+        weight: np.ndarray,
+    ) -> Self:
+        """From the predictions for the calibration rows."""
+        own = np.arange(len(codes)), codes
+        unknown = np.full(len(codes), np.nan)
+        density = unknown if rows.log_density is None else rows.log_density[own]
+        return cls(estimators, codes, rows.probability[own], density, fold, weight)
 
     def counts(self, per_class: bool) -> np.ndarray:
         """Weight of the calibration rows that a score is ranked among, for each class, (K,)."""
@@ -211,21 +225,46 @@ class ConformalClassifier(MetaClassifier):
             )
         routed = self._routed(sample_weight, fit_params)
         X, y, weight = self._check_rows(X, y, sample_weight)
-        density = "log_density" if has_density else None
-        held_out = self._held_out(X, y, weight, routed, density)
-        codes = class_codes(held_out.labels, np.asarray(held_out.models[0].classes_), None)
-        of_class = np.arange(len(codes)), codes
-        unknown = np.full(len(codes), np.nan)
-        self._fitted = FittedConformal(
-            held_out.models,
-            codes,
-            held_out.probability[of_class],
-            held_out.density[of_class] if held_out.density.size else unknown,
-            held_out.fold,
-            held_out.weight,
+        held_out = self._held_out(X, y, weight, routed, score=False, log_density=has_density)
+        codes = class_codes(held_out.labels, held_out.rows.classes, None)
+        self._fitted = FittedConformal.of(
+            held_out.models, held_out.rows, codes, held_out.fold, held_out.weight
         )
         self._warn_if_too_few()
         return self
+
+    @classmethod
+    def from_predictions(
+        cls, estimator: Any, predictions: Predictions, codes: np.ndarray, **params: Any
+    ) -> Self:
+        """A fitted classifier from the predictions for rows that it was not fitted to.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted.
+        predictions : Predictions
+            For the calibration rows, as `kernelpool.inspection.predictions` returns them; with
+            `log_density` for scores of density.
+        codes : ndarray of int of shape (n_calibration,)
+            Their classes, as positions in `classes_`; rows below 0 have none and do not count.
+        **params : dict
+            Parameters of the constructor.
+
+        Returns
+        -------
+        model : ConformalClassifier
+            Fitted.
+        """
+        model = cls(estimator, **params)
+        known = np.flatnonzero(codes >= 0)
+        rows = predictions.at(known)
+        fold = np.zeros(len(known), int)
+        model._fitted = FittedConformal.of(
+            [estimator], rows, codes[known], fold, np.ones(len(known))
+        )
+        model._warn_if_too_few()
+        return model
 
     @classmethod
     def from_scores(
@@ -236,24 +275,7 @@ class ConformalClassifier(MetaClassifier):
         density: np.ndarray | None = None,
         **params: Any,
     ) -> Self:
-        """A fitted classifier with stored scores of rows that it was not fitted to.
-
-        Parameters
-        ----------
-        estimator : classifier
-            Fitted.
-        codes : ndarray of int of shape (n_calibration,)
-            Classes of the calibration rows, as positions in `classes_`.
-        probability, density : ndarray of shape (n_calibration,)
-            P(C_y|x) and log p(x|C_y) of each row for its own class; density may be None.
-        **params : dict
-            Parameters of the constructor.
-
-        Returns
-        -------
-        model : ConformalClassifier
-            Fitted.
-        """
+        """A fitted classifier with stored scores of rows for their own classes."""
         model = cls(estimator, **params)
         n = len(codes)
         density = np.full(n, np.nan) if density is None else density
@@ -296,13 +318,24 @@ class ConformalClassifier(MetaClassifier):
         p_value : ndarray of shape (n_samples, n_classes)
             A class is in the set where it exceeds the error.
         """
-        scores = {"probability": _probability, "density": log_density_inside}
-        p_values = {}
-        for name, share in self._error_shares().items():
-            of_models = [scores[name](model, X) for model in self.estimators_]
-            p_values[name] = self._fitted.p_values(name, self.per_class, of_models) / share
+        return self._p_values(self._by_model(X))
+
+    def _by_model(self, X: Any, **wanted: bool) -> list[Predictions]:
+        """What each classifier predicts, with the densities that the scores take."""
+        wanted = {"score": False, "log_density": "density" in self._error_shares()} | wanted
+        return [predictions(model, X, **wanted) for model in self.estimators_]
+
+    def _p_values(self, by_model: list[Predictions]) -> np.ndarray:
+        scores = {
+            "probability": [rows.probability for rows in by_model],
+            "density": [rows.log_density for rows in by_model],
+        }
+        p_values = {
+            name: self._fitted.p_values(name, self.per_class, scores[name]) / share
+            for name, share in self._error_shares().items()
+        }
         if len(p_values) > 1:
-            likely = np.argmax(self.predict_proba(X), axis=1)
+            likely = _mean_probability(by_model).argmax(axis=1)
             p_values["probability"][np.arange(len(likely)), likely] = 1.0
         return np.minimum(np.minimum.reduce(list(p_values.values())), 1.0)
 
@@ -351,7 +384,7 @@ class ConformalClassifier(MetaClassifier):
         probability : ndarray of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        return np.mean([_probability(model, X) for model in self.estimators_], axis=0)
+        return _mean_probability(self._by_model(X, log_density=False))
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable class of each row.
@@ -370,8 +403,9 @@ class ConformalClassifier(MetaClassifier):
         return self.classes_[likely]
 
     def _predictions(self, X: Any, score: bool, log_density: bool) -> Predictions:
-        rows = Predictions.of(self.classes_, self.predict_proba(X))
-        return replace(rows, sets=self.predict_set(X))
+        by_model = self._by_model(X)
+        rows = Predictions.of(self.classes_, _mean_probability(by_model))
+        return replace(rows, sets=self._p_values(by_model) > self.error)
 
     def _to_graph(self, x: Any) -> dict[str, Any]:
         raise KernelpoolError(
@@ -392,6 +426,6 @@ class ConformalClassifier(MetaClassifier):
         )
 
 
-def _probability(model: Any, X: Any) -> np.ndarray:
+def _mean_probability(by_model: list[Predictions]) -> np.ndarray:
     """P(C_k|x), (n, K)."""
-    return to_numpy(model.predict_proba(X))
+    return np.mean([rows.probability for rows in by_model], axis=0)

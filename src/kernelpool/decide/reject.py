@@ -32,7 +32,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from ..arrays import is_foreign_array, to_numpy
+from ..arrays import is_foreign_array
 from ..data.labels import given_weights, label_column
 from ..errors import KernelpoolError, warn, without_column_warnings
 from ..inspection.description import Description, describe, refusals
@@ -47,7 +47,6 @@ from ..inspection.predictions import (
     Decision,
     Predictions,
     Thresholds,
-    ambiguity_of,
     predictions,
 )
 from ..records import saved
@@ -75,15 +74,9 @@ class FittedReject:
     """The fitted state of a `RejectClassifier`; see its attributes."""
 
     estimator: Any
-    ambiguity_threshold: float | None
-    novelty_threshold: float | None
+    thresholds: Thresholds
     ambiguous_label: Any
     novel_label: Any
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """What rows are refused for."""
-        return Thresholds(self.ambiguity_threshold, self.novelty_threshold)
 
 
 def _delegated(method: str, what: str) -> Any:
@@ -174,6 +167,8 @@ class RejectClassifier(MetaClassifier):
         The fitted classifier.
     classes_ : ndarray of shape (n_classes,)
         Labels of the classes, without the two labels of refusal.
+    thresholds_ : Thresholds
+        Both thresholds; its `decide` applies them.
     ambiguity_threshold_ : float or None
         Rows with a larger :math:`1 - \max_k P(C_k|x)` are ambiguous. -1 refuses all.
     novelty_threshold_ : float or None
@@ -275,81 +270,161 @@ class RejectClassifier(MetaClassifier):
         self : RejectClassifier
             The fitted estimator.
         """
-        ambiguity, novelty = self._rules()
+        rules = self._rules()
         routed = self._routed(sample_weight, fit_params)
-        needs_labels = ambiguity is not None and self.ambiguity_rule != "threshold"
-        needs_rows = needs_labels or (novelty is not None and self.novelty_rule == "rate")
-        is_prefit = self._is_prefit()
         held_out = None
-        if X is None and is_prefit:
-            if needs_labels:
-                raise KernelpoolError(
-                    f"ambiguity_rule={self.ambiguity_rule!r} needs rows with labels: pass them to "
-                    f"fit."
-                )
-            if needs_rows:
-                score = _drawn_scores(self.estimator)
-                novelty = novelty_threshold(novelty, score, np.ones(len(score)))
-        elif needs_rows or (not is_prefit and not is_foreign_array(X)):
+        if X is None and self._is_prefit():
+            held_out = self._drawn_rows(rules)
+        elif self._sets_thresholds(rules) or (not self._is_prefit() and not is_foreign_array(X)):
             X, y, weight = self._check_rows(X, y, sample_weight)
-            if needs_rows:
-                density = None if novelty is None else "score_samples"
-                held_out = self._held_out(X, y, weight, routed, density)
-                ambiguity, novelty = self._thresholds(ambiguity, novelty, held_out)
-        if is_prefit:
-            estimator = self.estimator
-        elif held_out is not None and self._fits_once:
+            if self._sets_thresholds(rules):
+                score = rules.novelty is not None
+                held_out = self._held_out(X, y, weight, routed, score=score, log_density=False)
+        if self._fits_once and held_out is not None:
             (estimator,) = held_out.models
+        elif self._is_prefit():
+            estimator = self.estimator
         else:
             with without_column_warnings(held_out is not None):  # as in the cross-fits
                 estimator = clone(self.estimator).fit(X, y, **routed.fit)
+        if held_out is not None:
+            codes = known_codes(held_out.labels, held_out.rows.classes)
+            rules = self._thresholds(rules, held_out.rows, codes, held_out.weight)
+        self._fitted = self._with_labels(estimator, rules)
+        return self
+
+    @classmethod
+    def from_predictions(
+        cls,
+        estimator: Any,
+        predictions: Predictions,
+        codes: np.ndarray,
+        sample_weight: Any = None,
+        **params: Any,
+    ) -> Self:
+        """A fitted classifier from the predictions for rows that it was not fitted to.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted.
+        predictions : Predictions
+            For the held-out rows, as `kernelpool.inspection.predictions` returns them; with `score`
+            where `novelty` is not None.
+        codes : ndarray of int of shape (n_samples,)
+            Their classes, as positions in `classes_`; below 0 where there is none.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        **params : dict
+            Parameters of the constructor.
+
+        Returns
+        -------
+        model : RejectClassifier
+            Fitted.
+        """
+        model = cls(estimator, **params)
+        model._validate_params()
+        rules = model._rules()
+        if model._sets_thresholds(rules):
+            weight = given_weights(codes, sample_weight).astype(np.float64)
+            rules = model._thresholds(rules, predictions, codes, weight)
+        model._fitted = model._with_labels(estimator, rules)
+        return model
+
+    def _with_labels(self, estimator: Any, thresholds: Thresholds) -> FittedReject:
         classes = np.asarray(estimator.classes_)
-        self._fitted = FittedReject(
+        fitted = FittedReject(
             estimator,
-            ambiguity,
-            None if novelty is None else max(novelty, NOTHING_BELOW),
+            thresholds,
             _refusal_label("ambiguous_label", self.ambiguous_label, 2, "ambiguous", classes),
             _refusal_label("novel_label", self.novel_label, 1, "novel", classes),
         )
-        if novelty is None and self.novelty == self.ambiguity == "auto":
+        if thresholds.novelty is None and self.novelty == self.ambiguity == "auto":
             warn(
                 f"{type(self.estimator).__name__} has no densities (score_samples), so that no row "
                 f"is refused as novel. Use a classifier with densities, such as "
                 f"SharedKernelClassifier, or pass novelty=None.",
                 UserWarning,
             )
-        return self
+        return fitted
 
     @property
     def _inner(self) -> Any:
         return self._fitted.estimator
 
-    def _thresholds(self, ambiguity: Any, novelty: Any, held_out: HeldOut) -> tuple[Any, Any]:
-        """The thresholds that the rules set on held-out rows."""
-        weight = held_out.weight
-        score = held_out.density[:, 0] if held_out.density.size else np.full(len(weight), np.inf)
-        if novelty is not None and self.novelty_rule == "rate":
-            # a pool may have come out without densities
-            has_density = held_out.density.size > 0
-            novelty = novelty_threshold(novelty, score, weight) if has_density else None
+    @property
+    def ambiguity_threshold_(self) -> float | None:
+        """Rows with a larger ambiguity are ambiguous."""
+        return self._fitted.thresholds.ambiguity  # type: ignore[no-any-return]
+
+    @property
+    def novelty_threshold_(self) -> float | None:
+        """Rows with a smaller log-density are novel."""
+        return self._fitted.thresholds.novelty  # type: ignore[no-any-return]
+
+    # -- thresholds --------------------------------------------------------------------------------
+
+    def _by_rows(self, rules: Thresholds) -> tuple[bool, bool]:
+        """Whether ambiguity and novelty are set on held-out rows."""
+        return (
+            rules.ambiguity is not None and self.ambiguity_rule != "threshold",
+            rules.novelty is not None and self.novelty_rule == "rate",
+        )
+
+    def _sets_thresholds(self, rules: Thresholds) -> bool:
+        return any(self._by_rows(rules))
+
+    def _drawn_rows(self, rules: Thresholds) -> HeldOut | None:
+        """Rows drawn from the fitted model, by which novelty is set where none are passed."""
+        ambiguity, novelty = self._by_rows(rules)
+        if ambiguity:
+            raise KernelpoolError(
+                f"ambiguity_rule={self.ambiguity_rule!r} needs rows with labels: pass them to fit."
+            )
+        if not novelty:
+            return None
+        inner = innermost(self.estimator)
+        if not hasattr(inner, "sample"):
+            raise KernelpoolError(
+                f"{type(inner).__name__} cannot draw rows, by which novelty is set: pass rows to "
+                "fit."
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # arrays have no feature names
+            X, labels = inner.sample(N_DRAWN, random_state=0)
+            rows = predictions(inner, X)
+        ones = np.ones(len(labels))
+        return HeldOut([self.estimator], np.zeros(len(labels), int), labels, ones, rows)
+
+    def _thresholds(
+        self, rules: Thresholds, rows: Predictions, codes: np.ndarray, weight: np.ndarray
+    ) -> Thresholds:
+        """The thresholds that the rules set on held-out rows, those without a class of code -1."""
+        ambiguity = rules.ambiguity
+        novelty = rules.novelty
+        if novelty is not None and rows.score is None:
+            novelty = None  # a pool may have come out without densities
+        elif novelty is not None and self.novelty_rule == "rate":
+            novelty = novelty_threshold(novelty, rows.score, weight)
         if ambiguity is not None and self.ambiguity_rule != "threshold":
-            classes = held_out.models[0].classes_
             counted = np.ones(len(weight), bool)
             if self.ambiguity_rule != "rate":
                 # errors are counted among rows that have a class and are not novel
-                counted = np.isin(held_out.labels, classes) & ~_is_novel(score, novelty)
-            wrong = classes[held_out.probability.argmax(axis=1)] != held_out.labels
+                novel = Thresholds(novelty=novelty).decide(rows.ambiguity, rows.score)
+                counted = (codes >= 0) & (novel != Decision.NOVEL)
+            wrong = rows.probability.argmax(axis=1) != codes
             ambiguity = ambiguity_threshold(
                 ambiguity,
                 self.ambiguity_rule,
-                ambiguity_of(held_out.probability[counted]),
+                rows.ambiguity[counted],
                 wrong[counted],
                 weight[counted],
             )
-        return ambiguity, novelty
+        return Thresholds(ambiguity, novelty)
 
-    def _rules(self) -> tuple[Any, Any]:
-        """`ambiguity` and `novelty` as numbers, or None."""
+    def _rules(self) -> Thresholds:
+        """`ambiguity` and `novelty` as numbers, whatever they stand for, or None."""
         automatic = isinstance(self.ambiguity, str) and isinstance(self.novelty, str)
         has_density = hasattr(self.estimator, "score_samples")
         ambiguity: Any = self.ambiguity
@@ -373,7 +448,7 @@ class RejectClassifier(MetaClassifier):
             raise KernelpoolError(
                 f"novelty must lie in [0, 1) where novelty_rule='rate'; got {novelty}."
             )
-        return ambiguity, novelty
+        return Thresholds(ambiguity, novelty)
 
     # -- decisions ---------------------------------------------------------------------------------
 
@@ -426,7 +501,7 @@ class RejectClassifier(MetaClassifier):
         fitted = self._fitted
         rows = self._predicted(X)
         label = rows.classes.take(rows.predicted)
-        if fitted.ambiguity_threshold is None and fitted.novelty_threshold is None:
+        if fitted.thresholds == Thresholds():
             return label
         refusals = [fitted.ambiguous_label, fitted.novel_label]
         if label.dtype != object:
@@ -552,19 +627,6 @@ class RejectClassifier(MetaClassifier):
         return Description(f"{inside.sentence} {refusals(self)}", inside.kernels)
 
 
-def _drawn_scores(estimator: Any) -> np.ndarray:
-    """Log-densities of rows that are drawn from a fitted model, (n,)."""
-    inner = innermost(estimator)
-    if not hasattr(inner, "sample"):
-        raise KernelpoolError(
-            f"{type(inner).__name__} cannot draw rows, by which novelty is set: pass rows to fit."
-        )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # arrays have no feature names
-        score = inner.score_samples(inner.sample(N_DRAWN, random_state=0)[0])
-    return np.asarray(to_numpy(score), np.float64)
-
-
 def _refusal_label(name: str, label: Any, below: int, word: str, classes: np.ndarray) -> Any:
     """The `label` of the parameter `name`; without one, where classes are numbers, so far `below`
     all of them, else `word`.
@@ -587,11 +649,12 @@ def _refusal_label(name: str, label: Any, below: int, word: str, classes: np.nda
 # -- thresholds ------------------------------------------------------------------------------------
 
 
-def _is_novel(score: np.ndarray, threshold: float | None) -> np.ndarray:
-    """Whether the log-density is below the threshold, (n,); minus infinity and NaN are below
-    any.
-    """
-    return np.zeros(len(score), bool) if threshold is None else ~(score >= threshold)
+def known_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The positions of labels among the classes, -1 of others, (n,)."""
+    known = np.isin(labels, classes)
+    codes = np.full(len(labels), -1)
+    codes[known] = np.searchsorted(classes, labels[known])
+    return codes
 
 
 def novelty_threshold(rate: float, score: np.ndarray, weight: np.ndarray) -> float:

@@ -28,7 +28,7 @@ from ..errors import KernelpoolError
 from ..sums import Sums, record
 from ..text import JsonRecord, percent, plural, signed
 from .bounds import binomial_interval, paired_difference
-from .predictions import DECISIONS
+from .predictions import DECISIONS, Predictions
 
 N_BINS = 10
 """Bins of equal width of the probability of the most probable class."""
@@ -119,13 +119,7 @@ class Metrics(Sums):
 
     @classmethod
     def of(
-        cls,
-        true: np.ndarray,
-        probability: np.ndarray,
-        *,
-        predicted: np.ndarray | None = None,
-        decision: np.ndarray | None = None,
-        n_true: int | None = None,
+        cls, true: np.ndarray, predictions: Predictions | np.ndarray, *, n_true: int | None = None
     ) -> Self:
         """Of a batch of rows.
 
@@ -134,12 +128,8 @@ class Metrics(Sums):
         true : ndarray of shape (n,)
             Codes of the classes; -1 where there is none, and K or more for a class that the model
             does not know.
-        probability : ndarray of shape (n, K)
-            Of all classes.
-        predicted : ndarray of shape (n,), default=None
-            Codes of the labels; None takes the most probable class.
-        decision : ndarray of shape (n,), default=None
-            0 for a row that was accepted, 1 for an ambiguous, 2 for a novel one; None accepts all.
+        predictions : Predictions, or ndarray of shape (n, K)
+            For the rows; of probabilities alone, all accepted.
         n_true : int, default=None
             K_true where it is not K.
 
@@ -148,26 +138,27 @@ class Metrics(Sums):
         metrics : Metrics
             Whole numbers, and sums over the rows.
         """
+        if isinstance(predictions, np.ndarray):
+            predictions = Predictions.of(np.arange(predictions.shape[1]), predictions)
         known = np.asarray(true) >= 0
         true = np.asarray(true)[known]
-        probability = np.asarray(probability)[known]
+        rows = predictions.at(known)
+        probability = rows.probability
         n, n_classes = probability.shape
-        decision = np.zeros(n, np.int64) if decision is None else np.asarray(decision)[known]
-        likely = probability.argmax(axis=1)
-        predicted = likely if predicted is None else np.asarray(predicted)[known]
         hit = true[:, None] == np.arange(n_classes)  # (n, K)
         of_class = np.where(hit, probability, 0).sum(axis=1)
         confusion = np.zeros((n_true or n_classes, n_classes), np.int64)
-        np.add.at(confusion, (true, predicted), 1)
+        np.add.at(confusion, (true, rows.predicted), 1)
         decisions = np.zeros((len(DECISIONS), 2), np.int64)
-        np.add.at(decisions, decision, np.column_stack([np.ones(n, np.int64), predicted != true]))
+        counted = np.column_stack([np.ones(n, np.int64), rows.predicted != true])
+        np.add.at(decisions, rows.decision, counted)
         return cls(
             n_rows=n,
             n_unlabeled=int((~known).sum()),
             confusion=confusion,
             log_loss_sum=-float(np.log(np.maximum(of_class, np.finfo(np.float64).tiny)).sum()),
             brier_sum=float(((probability - hit) ** 2).sum()),
-            bins=bin_sums(probability.max(axis=1), likely == true),
+            bins=bin_sums(probability.max(axis=1), probability.argmax(axis=1) == true),
             decisions=decisions,
             ranking=Ranking(true[true < n_classes], probability[true < n_classes]),
         )

@@ -130,7 +130,10 @@ class Predictions:
         columns = zip(*(batch._by_row() for batch in batches), strict=True)
         return cls(
             batches[0].classes,
-            *(None if column[0] is None else np.concatenate(column) for column in columns),
+            *(
+                None if any(c is None for c in column) else np.concatenate(column)
+                for column in columns
+            ),
         )
 
     def _by_row(self) -> list[Any]:

@@ -33,6 +33,7 @@ from ..base.classifier import encoded_log_proba, prior_shift
 from ..base.estimator import fitted_record
 from ..complete.imputation import draws_of
 from ..em import Stop, em
+from ..inspection.predictions import Predictions
 from ..lbfgs import maximize
 from ..mixtures.fitted import Average, ClassDensities
 from ..records import saved, unsaved
@@ -123,6 +124,19 @@ class FittedPool:
         networks = self.density_networks
         mixtures = [fitted_record(network.estimator).network for network in networks]
         return Average(mixtures, [network.density_weight for network in networks])
+
+    @property
+    def held_out(self) -> Predictions:
+        """For the training rows, by networks that were trained without them."""
+        score = None
+        if self.held_out_log_density is not None:
+            score = logsumexp(self.held_out_log_density + safe_log(self.class_prior), axis=1)
+        return Predictions.of(
+            self.classes,
+            self.held_out_proba,
+            score=score,
+            log_density=self.held_out_log_density,
+        )
 
     def scores(self, x: np.ndarray, table: Any) -> np.ndarray:
         """log P(C_k|x) up to a constant of the row, of encoded rows, (n, K); `table` is what was

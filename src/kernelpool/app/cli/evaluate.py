@@ -10,7 +10,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ...inspection import DriftReference, Metrics, ModelComparison, bounds, prior_from_probability
+from ...inspection import (
+    DriftReference,
+    Metrics,
+    ModelComparison,
+    Predictions,
+    bounds,
+    prior_from_probability,
+)
 from ...tables.read import Scan, scan
 from ...text import listed, percent, plural, shown
 from . import console as o
@@ -90,7 +97,10 @@ def _evaluated(
         raise CommandError(Exit.USAGE, f"{shown(loaded.path, 200)} {what}")
     for _, table, codes in loaded.labeled(source, target, screen, "Evaluating by"):
         probability, _, decision = loaded.predictions(table, with_score=False)
-        metrics += Metrics.of(codes, probability, decision=decision)
+        rows = Predictions.of(loaded.classes, probability)
+        if decision is not None:
+            rows = replace(rows, decision=decision)
+        metrics += Metrics.of(codes, rows)
         if keep:
             predictions.append((codes[codes >= 0], probability[codes >= 0]))
     if not metrics.n_rows:

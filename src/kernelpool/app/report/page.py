@@ -46,6 +46,7 @@ from ...errors import KernelpoolError
 from ...inspection import (
     FittedPipeline,
     Metrics,
+    Predictions,
     Rate,
     ambiguity_of,
     cells_of,
@@ -356,7 +357,10 @@ def _evaluation(
         [place.get(label, code) for label, code in zip(labels, likely, strict=True)]
     )
     predicted = np.where(decision > 0, likely, predicted)
-    metrics = Metrics.of(y, probability, predicted=predicted, decision=decision, n_true=n_true)
+    found = replace(
+        Predictions.of(model.classes_, probability, predicted), decision=decision.astype(np.int8)
+    )
+    metrics = Metrics.of(y, found, n_true=n_true)
     ambiguity = ambiguity_of(probability)
     wrong = predicted != y
     charts["calibration"] = _chart(lambda ax: plots.draw_calibration(metrics.bins, ax))
