@@ -27,5 +27,5 @@ def to_graph(x: Any, fitted: Any) -> dict[str, Any]:
     labels = np.array([*classes, fitted.ambiguous_label, fitted.novel_label])
     code = answers.pop("scores").argmax(axis=1)
     code = np.where(decision > 0, decision + (len(classes) - 1), code)
-    label = x.graph.constant(labels).alike("Gather", code)
+    label = x.graph.constant(labels).node("Gather", code)
     return {"label": label, **answers, "decision": decision}

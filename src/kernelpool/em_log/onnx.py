@@ -5,6 +5,7 @@ Rows are a `kernelpool.app.onnx.graph.Tensor`.
 
 from typing import Any
 
+from ..arrays import safe_log
 from ..mixtures.onnx import in_frame, log_kernels
 from .network import EMLogNetwork, FittedEMLogClassifier, FittedEMLogRegressor, scaled_columns
 
@@ -34,7 +35,7 @@ def activations_of(rows: Any, network: EMLogNetwork) -> Any:
     rows, _, log_volume = in_frame(rows, mixture)
     log_density = log_kernels(rows, mixture, mixture.frame) * (1 / network.temperature)
     if network.activation == "normalized":
-        log_joint = log_density + rows.graph.safe_log(network.mixing) / network.temperature
+        log_joint = log_density + safe_log(network.mixing) / network.temperature
         return log_joint.softmax()
     log_scale = network.activation_log_scale + log_volume / network.temperature
     return scaled_columns(log_density, log_scale)

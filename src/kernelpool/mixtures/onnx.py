@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import safe_log
 from ..base.classifier import prior_shift
 from ..rows import Frame
 from .fitted import Average, ClassDensities, FittedSharedKernel
@@ -16,7 +17,6 @@ from .fitted import Average, ClassDensities, FittedSharedKernel
 
 def to_graph(x: Any, fitted: FittedSharedKernel) -> dict[str, Any]:
     """Answers of a `SharedKernelClassifier`."""
-    g = x.graph
     generative = fitted.network
     frame = generative.frame
     rows, known, log_volume = in_frame(x, generative)
@@ -27,14 +27,14 @@ def to_graph(x: Any, fitted: FittedSharedKernel) -> dict[str, Any]:
         return answers
     probabilities = []
     for network in fitted.discriminative:
-        joint = class_densities(rows, network, frame, known) + g.safe_log(network.class_prior)
+        joint = class_densities(rows, network, frame, known) + safe_log(network.class_prior)
         probabilities.append(joint.softmax())
     assert fitted.class_shares is not None
     shift = np.exp(prior_shift(prior, fitted.class_shares))
     probability = sum(probabilities) * shift
     probability = probability / probability.sum(axis=1, keepdims=True)
     if known is not None:
-        probability = g.where(known.sum(1, keepdims=True) < 0.5, prior, probability)
+        probability = np.where(known.sum(1, keepdims=True) < 0.5, prior, probability)
     return answers | {"scores": probability, "probabilities": probability}
 
 
@@ -49,7 +49,7 @@ def average_to_graph(x: Any, average: Average) -> dict[str, Any]:
 
 def from_density(log_density: Any, class_prior: Any) -> dict[str, Any]:
     """Answers from log p(x|C_k), (n, K)."""
-    joint = log_density + log_density.graph.safe_log(class_prior)
+    joint = log_density + safe_log(class_prior)
     return {
         "scores": joint,
         "probabilities": joint.softmax(),
@@ -64,24 +64,24 @@ def in_frame(x: Any, network: ClassDensities) -> tuple[Any, Any, Any]:
 
     log p(x) = log p(x in the frame) - log volume, which is that of the known cells.
     """
-    g = x.graph
     frame = network.frame
     levels = network.levels
     log_unit = np.log(frame.unit)
-    if g.complete:
+    if x.graph.complete:
         return x.framed(frame.origin, frame.unit), None, log_unit.sum()
     missing = np.isnan(x)
-    known = np.logical_not(missing).astype(g.dtype)
+    known = np.logical_not(missing).astype(x.dtype)
     # of categories the code after the last, for which tables have a row of zeros
     instead = np.where(levels, levels, frame.origin).astype(np.float64)
-    rows = g.where(missing, instead, x).framed(frame.origin, frame.unit)
+    complete: Any = np.where(missing, instead, x)
+    rows = complete.framed(frame.origin, frame.unit)
     return rows, known, (known * log_unit).sum(1, keepdims=True)
 
 
 def class_densities(rows: Any, network: ClassDensities, frame: Frame, known: Any) -> Any:
     """(2): log p(x|C_k) of rows in a frame, (n, K)."""
     by_kernel = log_kernels(rows, network, frame, known)
-    return (by_kernel.unsqueeze(2) + rows.graph.safe_log(network.mixing)).logsumexp()
+    return (by_kernel.unsqueeze(2) + safe_log(network.mixing)).logsumexp()
 
 
 def log_kernels(rows: Any, network: ClassDensities, frame: Frame, known: Any = None) -> Any:
@@ -109,7 +109,7 @@ def log_kernels(rows: Any, network: ClassDensities, frame: Frame, known: Any = N
             variance = network.covariances
             variance = variance[:, None] if variance.ndim == 1 else variance[:, numbers]
             terms.append(z.gaussian(mean, variance / unit**2, known))
-    return sum(terms[1:], start=terms[0])
+    return sum(terms)
 
 
 def full_gaussian(z: Any, mean: np.ndarray, covariance: np.ndarray, known: Any) -> Any:

@@ -5,6 +5,7 @@ Rows are a `kernelpool.app.onnx.graph.Tensor`, complete numbers.
 
 from typing import Any
 
+from ..arrays import safe_log
 from .network import NeuronNetwork, Softmax
 
 
@@ -23,6 +24,6 @@ def to_graph(x: Any, network: NeuronNetwork) -> dict[str, Any]:
     share = (params.mixing / params.mixing.sum())[:, None]
     if params.place is not None:
         log_density = rows.gaussian(*params.place)
-        share = (log_density + g.safe_log(params.mixing)).softmax().unsqueeze(2)  # (n, M, 1)
+        share = (log_density + safe_log(params.mixing)).softmax().unsqueeze(2)  # (n, M, 1)
     probability = network.competitive.of_classes((output * share).sum(axis=1))
     return {"scores": probability, "probabilities": probability}

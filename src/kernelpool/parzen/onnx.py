@@ -3,12 +3,12 @@
 Rows are a `kernelpool.app.onnx.graph.Tensor`.
 """
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from ..arrays import safe_log
 from ..errors import KernelpoolError
 from .network import PROFILES, ROUNDING, FittedParzen, GaussianProfile
 
@@ -30,38 +30,36 @@ def to_graph(x: Any, fitted: FittedParzen) -> dict[str, Any]:
     rows = x.indicators(fitted.door.columns.levels).framed(network.space.location, unit)
     squared = rows.squared_distances(net.center / net.radius, narrow=net.narrow)  # (n, M)
     if isinstance(profile, GaussianProfile):
-        terms = squared * -0.5 + g.safe_log(net.weight)
-        log_votes = _by_class(terms, net, lambda a: a.logsumexp().unsqueeze(1), g.forbidden)
+        log_votes = log_sums(squared * -0.5 + safe_log(net.weight), net.offsets)
         scores = log_votes
     else:
         vote = np.eye(net.n_classes)[net.codes] * net.weight[:, None]  # (M, K)
         votes = profile.height(squared) @ vote  # (n, K)
-        log_votes = votes.safe_log()
+        log_votes = np.log(votes)
         # where no kernel covers a row, those nearest to it vote, as in `nearest_votes`
         possible = np.isfinite(net.log_scale)
-        reach = squared + np.where(possible[net.codes], 0.0, -g.forbidden)
+        reach = squared + np.where(possible[net.codes], 0.0, np.inf)
         least = reach.min(axis=1, keepdims=True)
         # a runtime may drop a factor next to one
         nearest = reach <= least + least * ROUNDING[g.dtype]
-        covered = (votes * possible.astype(float)).max(axis=1, keepdims=True) > 0.0
-        scores = np.where(covered, votes, nearest.astype(g.dtype) @ vote).safe_log()
-    scores = network.tempered(scores + g.finite(net.log_scale))
-    has_kernels = np.diff(net.offsets) > 0
-    alone = np.where(has_kernels, -np.log(network.votes) - network.log_norm, g.forbidden)
-    log_density = log_votes + alone
-    evidence = (log_density + g.safe_log(network.class_prior)).logsumexp()
+        covered = (votes * possible.astype(float)).max(axis=1, keepdims=True) > 0
+        scores = np.log(np.where(covered, votes, nearest.astype(g.dtype) @ vote))
+    scores = network.tempered(scores + net.log_scale)
+    log_density = log_votes - np.log(network.votes) - network.log_norm
     return {
         "scores": scores,
         "probabilities": scores.softmax(),
-        "log_density": log_density.with_infinity(),
-        "score_samples": evidence.with_infinity(),
+        "log_density": log_density,
+        "score_samples": (log_density + safe_log(network.class_prior)).logsumexp(),
     }
 
 
-def _by_class(a: Any, net: Any, reduce: Callable[[Any], Any], absent: float) -> Any:
-    """`reduce` of the columns of each class, (n, K); `absent` for a class without kernels."""
+def log_sums(terms: Any, offsets: tuple[int, ...]) -> Any:
+    """log sum exp of the columns of each class, (n, K)."""
     columns = [
-        reduce(a.slice(start, stop)) if stop > start else a.slice(0, 1) * 0.0 + absent
-        for start, stop in pairwise(net.offsets)
+        terms.slice(start, stop).logsumexp().unsqueeze(1)
+        if stop > start
+        else terms.slice(0, 1) - np.inf
+        for start, stop in pairwise(offsets)
     ]
-    return a.graph.hstack(columns)
+    return terms.graph.hstack(columns)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import safe_log
 from ..inspection.pipeline import graph_answers
 from .combine import LEAST_LOG_PROBA, FittedPool
 
@@ -37,6 +38,6 @@ def to_graph(x: Any, fitted: FittedPool) -> dict[str, Any]:
     if weight.any():
         densities = g.stack([answers[i]["log_density"] for i in np.flatnonzero(weight)])
         log_density = (densities + np.log(weight[weight > 0])[:, None]).logsumexp()
-        joint = log_density + g.safe_log(fitted.class_prior)
+        joint = log_density + safe_log(fitted.class_prior)
         pooled |= {"log_density": log_density, "score_samples": joint.logsumexp()}
     return pooled

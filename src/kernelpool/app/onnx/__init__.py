@@ -106,7 +106,7 @@ def to_onnx(
     if "scores" in answers:
         code = answers.pop("scores").argmax(axis=1)
         classes = g.constant(network.classes_)
-        answers = {"label": classes.alike("Gather", code)} | answers
+        answers = {"label": classes.node("Gather", code)} | answers
     behind = FittedPipeline(estimator)
     g.offset = max(g.offset, float(np.max(np.abs(behind.offset / behind.scale))))
     if outside == np.float32 and g.offset * np.finfo(np.float32).eps > COARSE:

@@ -23,12 +23,19 @@ OPSETS = {"": 18, "ai.onnx.ml": 3}
 IR_VERSION = 9
 """Version of the format. Runtimes from 2023 on read it and `OPSETS` (onnxruntime 1.14)."""
 
-LOG_OF_NOTHING = {np.dtype(np.float64): -1e300, np.dtype(np.float32): -1e37}
-"""Stands for log 0: sums of it stay finite, and it is less than any log-density that a row can
-have.
-"""
+LOGICAL: dict[Any, str] = {
+    np.isnan: "IsNaN",
+    np.logical_not: "Not",
+    np.equal: "Equal",
+    np.greater: "Greater",
+    np.greater_equal: "GreaterOrEqual",
+    np.less: "Less",
+    np.less_equal: "LessOrEqual",
+}
+"""ONNX's names of NumPy's functions, of those whose answers are booleans."""
 
 OPERATORS: dict[Any, str] = {
+    **LOGICAL,
     np.add: "Add",
     np.subtract: "Sub",
     np.multiply: "Mul",
@@ -40,17 +47,10 @@ OPERATORS: dict[Any, str] = {
     np.sign: "Sign",
     np.sqrt: "Sqrt",
     np.tanh: "Tanh",
-    np.isnan: "IsNaN",
-    np.logical_not: "Not",
     np.maximum: "Max",
     np.minimum: "Min",
-    np.equal: "Equal",
-    np.greater: "Greater",
-    np.greater_equal: "GreaterOrEqual",
-    np.less: "Less",
-    np.less_equal: "LessOrEqual",
 }
-"""ONNX's names of NumPy's functions."""
+"""The same of all."""
 
 COMPOSED: dict[Any, Callable[[Any], Any]] = {
     np.log1p: lambda a: np.log(a + 1),
@@ -58,16 +58,12 @@ COMPOSED: dict[Any, Callable[[Any], Any]] = {
 }
 """Functions that ONNX does not have, by those that it has."""
 
-LOGICAL = (
-    np.isnan,
-    np.logical_not,
-    np.equal,
-    np.greater,
-    np.greater_equal,
-    np.less,
-    np.less_equal,
-)
-"""Those whose answers are booleans."""
+
+def kind_of(dtype: Any) -> int:
+    """ONNX's number of a type."""
+    from onnx import helper
+
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 class Tensor(NDArrayOperatorsMixin):
@@ -83,33 +79,32 @@ class Tensor(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any) -> "Tensor":
         if ufunc in COMPOSED:
             return COMPOSED[ufunc](*inputs)
-        (dtype,) = {a.dtype for a in inputs if isinstance(a, Tensor)}
-        operands = [a if isinstance(a, Tensor) else np.asarray(a, dtype) for a in inputs]
-        output = np.dtype(bool) if ufunc in LOGICAL else dtype
-        return self.graph.op(OPERATORS[ufunc], *operands, dtype=output)
+        operands = self.graph.of_one_type(inputs)
+        dtype = bool if ufunc in LOGICAL else self.dtype
+        return self.graph.op(OPERATORS[ufunc], *operands, dtype=dtype)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> "Tensor":
         return getattr(self.graph, function.__name__)(*args, **kwargs)
 
-    def alike(self, operator: str, *inputs: Any, **attributes: Any) -> "Tensor":
+    def node(self, operator: str, *inputs: Any, **attributes: Any) -> "Tensor":
         """The output of a node of this and further inputs, of the same type."""
         return self.graph.op(operator, self, *inputs, dtype=self.dtype, **attributes)
 
     def astype(self, dtype: Any) -> "Tensor":
         """In another type."""
-        return self.graph.op("Cast", self, to=self.graph.kind(dtype), dtype=dtype)
+        return self.graph.op("Cast", self, to=kind_of(dtype), dtype=dtype)
 
     def sum(self, axis: int, keepdims: bool = False) -> "Tensor":
         """Along an axis."""
-        return self.alike("ReduceSum", [axis], keepdims=int(keepdims))
+        return self.node("ReduceSum", [axis], keepdims=int(keepdims))
 
     def max(self, axis: int, keepdims: bool = False) -> "Tensor":
         """Along an axis."""
-        return self.alike("ReduceMax", [axis], keepdims=int(keepdims))
+        return self.node("ReduceMax", [axis], keepdims=int(keepdims))
 
     def min(self, axis: int, keepdims: bool = False) -> "Tensor":
         """Along an axis."""
-        return self.alike("ReduceMin", [axis], keepdims=int(keepdims))
+        return self.node("ReduceMin", [axis], keepdims=int(keepdims))
 
     def argmax(self, axis: int, keepdims: bool = False) -> "Tensor":
         """The position of the largest along an axis."""
@@ -118,15 +113,15 @@ class Tensor(NDArrayOperatorsMixin):
 
     def unsqueeze(self, axis: int) -> "Tensor":
         """With a new axis."""
-        return self.alike("Unsqueeze", [axis])
+        return self.node("Unsqueeze", [axis])
 
     def squeeze(self, axis: int) -> "Tensor":
         """Without an axis of size one."""
-        return self.alike("Squeeze", [axis])
+        return self.node("Squeeze", [axis])
 
     def take(self, indices: Any) -> "Tensor":
         """Some of the columns."""
-        return self.alike("Gather", indices, axis=1)
+        return self.node("Gather", indices, axis=1)
 
     def row_of(self, table: np.ndarray, column: int) -> "Tensor":
         """The row of a table, (levels, m), at the code in a column: (n, m)."""
@@ -135,7 +130,7 @@ class Tensor(NDArrayOperatorsMixin):
 
     def slice(self, start: int, stop: int, axis: int = 1) -> "Tensor":
         """A range along an axis."""
-        return self.alike("Slice", [start], [stop], [axis])
+        return self.node("Slice", [start], [stop], [axis])
 
     def clip(self, low: float = -np.inf, high: float = np.inf) -> "Tensor":
         """Within bounds."""
@@ -146,19 +141,9 @@ class Tensor(NDArrayOperatorsMixin):
         return self.graph.op("Softmax", self, axis=axis)
 
     def logsumexp(self) -> "Tensor":
-        """log sum exp along the second axis."""
-        peak = self.max(1, keepdims=True)
+        """log sum exp along the second axis; minus infinity where all are."""
+        peak = self.max(1, keepdims=True).clip(float(np.finfo(self.dtype).min))
         return np.log(np.exp(self - peak).sum(1)) + peak.squeeze(1)
-
-    def safe_log(self) -> "Tensor":
-        """Logarithms, `Graph.forbidden` for log 0."""
-        positive = self > 0.0
-        where = self.graph.where
-        return where(positive, np.log(where(positive, self, 1.0)), self.graph.forbidden)
-
-    def with_infinity(self) -> "Tensor":
-        """Log-densities, minus infinity for what `Graph.forbidden` is part of."""
-        return self.graph.where(self > self.graph.forbidden / 2, self, -np.inf)
 
     def any(self) -> "Tensor":
         """Whether any entry is not zero, a scalar; there may be no rows."""
@@ -172,9 +157,11 @@ class Tensor(NDArrayOperatorsMixin):
         if g.complete:
             return self
         g.complete = True
-        some = np.isnan(self).astype(g.dtype).any().astype(np.int64)
-        message = "A cell is missing, and the exported network takes complete rows only"
-        return self + g.op("Gather", np.zeros(1), some, message=message)
+        missing = np.isnan(self).astype(g.dtype).any()
+        nothing = g.op("Gather", np.zeros(1), missing.astype(np.int64))
+        # what a runtime quotes where the node fails
+        g.nodes[-1].name = "A cell is missing, and the exported network takes complete rows only"
+        return self + nothing
 
     def indicators(self, levels: tuple[int, ...]) -> "Tensor":
         """`Columns.indicators` of encoded rows, which must be complete: the numbers, then an
@@ -213,18 +200,14 @@ class Tensor(NDArrayOperatorsMixin):
         """Squared distances from centers, (n, M), along the features of each kernel where it has a
         `weight` for them, (M, d).
 
-        By products where the type can bear the cancellation and kernels are not `narrow`, else a
-        feature at a time.
+        By products where the type can bear the cancellation and kernels are not `narrow`.
         """
         weight = np.ones_like(center) if weight is None else weight
         if self.graph.dtype == np.float64 and not narrow:
             constant = (center**2 * weight).sum(axis=1)
             return self @ (-2 * (center * weight).T) + (self * self) @ weight.T + constant
-        columns = []
-        for i in range(center.shape[1]):
-            difference = self.take([i]) - center[:, i]
-            columns.append(difference * difference * weight[:, i])
-        return sum(columns[1:], start=columns[0])
+        difference = self.unsqueeze(1) - center  # (n, M, d)
+        return (difference * difference * weight).sum(2)
 
     def gaussian(
         self, mean: np.ndarray, variance: np.ndarray, known: "Tensor | None" = None
@@ -245,62 +228,50 @@ class Graph:
     def __init__(self, dtype: Any, names: Iterator[int] | None = None) -> None:
         self.dtype = np.dtype(dtype)
         self.complete = False
-        self.forbidden = LOG_OF_NOTHING[self.dtype]
         self.offset = 0.0  # from zero, of the rows that come in, in units of the largest
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._names = count() if names is None else names
 
-    @staticmethod
-    def kind(dtype: Any) -> int:
-        """ONNX's number of a type."""
-        from onnx import TensorProto, helper
-
-        dtype = np.dtype(dtype)
-        text = dtype.kind == "U"
-        return int(TensorProto.STRING if text else helper.np_dtype_to_tensor_dtype(dtype))
-
     def constant(self, value: Any) -> Tensor:
         """Floats in the type of the graph, whole numbers as int64, text and booleans as they
         are.
         """
-        from onnx import helper
+        from onnx import numpy_helper
 
         array = np.asarray(value)
+        types = {"f": self.dtype, "i": np.int64, "u": np.int64, "b": bool}
+        array = array.astype(types.get(array.dtype.kind, object))
         name = f"/constant_{next(self._names)}"
-        dtype = {"f": self.dtype, "b": bool, "i": np.int64, "u": np.int64}.get(
-            array.dtype.kind, str
-        )
-        flat: Any = array.astype(dtype).ravel()
-        flat = [text.encode("utf-8") for text in flat.tolist()] if dtype is str else flat
-        self.constants.append(helper.make_tensor(name, self.kind(dtype), list(array.shape), flat))
-        return Tensor(self, name, dtype)
+        self.constants.append(numpy_helper.from_array(array, name))
+        return Tensor(self, name, array.dtype)
+
+    def of_one_type(self, values: Sequence[Any]) -> list[Tensor]:
+        """Tensors and constants as tensors of one type."""
+        dtype = next((a.dtype for a in values if isinstance(a, Tensor)), self.dtype)
+        return [a if isinstance(a, Tensor) else self.constant(np.asarray(a, dtype)) for a in values]
 
     def op(
         self,
         operator: str,
         *inputs: Any,
         name: str | None = None,
-        message: str | None = None,
         dtype: Any = None,
         **attributes: Any,
     ) -> Tensor:
-        """Add a node, and return its output, of the type of the graph if no other is given. A
-        runtime quotes `message` where the node fails.
-        """
+        """Add a node, and return its output, of the type of the graph if no other is given."""
         from onnx import helper
 
         names = [(a if isinstance(a, Tensor) else self.constant(a)).name for a in inputs]
         output = name or f"/{operator.lower()}_{next(self._names)}"
-        node = helper.make_node(operator, names, [output], name=message or output, **attributes)
+        node = helper.make_node(operator, names, [output], name=output, **attributes)
         self.nodes.append(node)
         return Tensor(self, output, dtype)
 
     def where(self, condition: Tensor, a: Any, b: Any) -> Tensor:
         """`a` where the condition is true, else `b`."""
-        dtype = next((t.dtype for t in (a, b) if isinstance(t, Tensor)), self.dtype)
-        operands = [t if isinstance(t, Tensor) else np.asarray(t, dtype) for t in (a, b)]
-        return self.op("Where", condition, *operands, dtype=dtype)
+        a, b = self.of_one_type([a, b])
+        return self.op("Where", condition, a, b, dtype=a.dtype)
 
     def hstack(self, tensors: list[Tensor]) -> Tensor:
         """Tensors along the second axis."""
@@ -324,15 +295,6 @@ class Graph:
         for name, build in (("then_branch", then), ("else_branch", otherwise)):
             g = Graph(self.dtype, self._names)
             output = build(*(Tensor(g, tensor.name) for tensor in inputs)).name
-            info = helper.make_tensor_value_info(output, self.kind(self.dtype), [None, None])
+            info = helper.make_tensor_value_info(output, kind_of(self.dtype), [None, None])
             branches[name] = helper.make_graph(g.nodes, name, [], [info], g.constants)
         return self.op("If", condition, **branches)
-
-    def safe_log(self, p: Any) -> np.ndarray:
-        """log p as an array, `forbidden` for log 0."""
-        with np.errstate(divide="ignore"):
-            return self.finite(np.log(p))
-
-    def finite(self, log_p: np.ndarray) -> np.ndarray:
-        """`forbidden` for minus infinity, and where a number is undefined."""
-        return np.where(np.isfinite(log_p), log_p, self.forbidden)

@@ -21,14 +21,14 @@ def inputs_of(g: Graph, steps: Any, network: Any, outside: Any) -> tuple[list[An
     columns = network.columns_
     if not steps and any(columns.levels):
         names = list(columns.names or (f"x{i}" for i in range(len(columns.levels))))
-        kinds = [np.dtype(str) if n else outside for n in columns.levels]
+        kinds = [np.dtype(object) if n else outside for n in columns.levels]
         free = free_names(names)
         inputs = list(zip(free, names, kinds, [1] * len(free), strict=True))
         return inputs, _coded([Tensor(g, name) for name in free], columns.categories)
     width = int(steps[0].n_features_in_) if steps else len(columns)
     x = Tensor(g, "X").astype(g.dtype)
     if steps:  # of skl2onnx's operators some have no rule for shapes
-        x = _stepped(g, steps, x, width).alike("Reshape", [-1, len(columns)])
+        x = _stepped(g, steps, x, width).node("Reshape", [-1, len(columns)])
     return [("X", "X", outside, width)], x
 
 

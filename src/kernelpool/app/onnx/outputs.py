@@ -9,7 +9,7 @@ import numpy as np
 from ...decide.reject import RejectClassifier
 from ...inspection.description import describe
 from ...inspection.pipeline import exported
-from .graph import IR_VERSION, OPSETS, Graph, Tensor
+from .graph import IR_VERSION, OPSETS, Graph, Tensor, kind_of
 
 OUTPUTS = (
     "label",
@@ -33,10 +33,10 @@ def model_of(
     for key, answer in answers.items():
         is_number = answer.dtype == g.dtype and key != "label"
         answer = answer.astype(outside) if is_number else answer
-        outputs.append(helper.make_tensor_value_info(key, g.kind(answer.dtype), None))
-        answer.alike("Identity", name=key)
+        outputs.append(helper.make_tensor_value_info(key, kind_of(answer.dtype), None))
+        answer.node("Identity", name=key)
     cells = [
-        helper.make_tensor_value_info(key, g.kind(dtype), ["n", width])
+        helper.make_tensor_value_info(key, kind_of(dtype), ["n", width])
         for key, _, dtype, width in inputs
     ]
     graph = helper.make_graph(g.nodes, name, cells, outputs, initializer=g.constants)
@@ -66,7 +66,7 @@ def add_metadata(model: Any, estimator: Any, inputs: list[Any], names: Any, comp
         kinds = {True: "category", False: "number"}
         about["inputs"] = json.dumps(
             [
-                {"name": name, "column": column, "kind": kinds[dtype.kind == "U"]}
+                {"name": name, "column": column, "kind": kinds[dtype.kind == "O"]}
                 for name, column, dtype, _ in inputs
             ]
         )
