@@ -3,9 +3,12 @@
 import os
 import signal
 
+import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from zoo import CLASSIFIERS, META, fitted, table
 
 from kernelpool import SharedKernelClassifier
 from kernelpool.rows import DaskRows
@@ -174,3 +177,38 @@ def test_a_worker_killed_in_mid_fit_changes_nothing(blobs):
     assert len(killed) == 1
     assert_array_equal(found.means_, expected.means_)
     assert_array_equal(found.history_, expected.history_)
+
+
+def test_members_and_folds_are_fitted_on_the_workers(cluster):
+    """By joblib's backend: the same networks as one after the other, each trained on some worker."""
+    x, y = table()
+    names = {"pool": 4, "conformal": 5, "reject": 5}  # two members in two folds each; five folds
+    models = {name: {**CLASSIFIERS, **META}[name] for name in names}
+    with distributed.Client(cluster) as client:
+        n_before = sum(client.run(n_executed).values())
+        for name, n_fits in names.items():
+            with joblib.parallel_config("dask"):
+                found = clone(models[name]).fit(x, y)
+            assert_array_equal(found.predict_proba(x), fitted(name).predict_proba(x))
+            n_tasks = sum(client.run(n_executed).values())
+            assert n_tasks == n_before + n_fits
+            n_before = n_tasks
+        assert min(client.run(n_executed).values()) > 0
+
+
+def n_executed(dask_worker):
+    return dask_worker.state.executed_count
+
+
+def test_every_class_learns_from_rows_on_a_cluster(cluster):
+    """Drawn where they live: the model is that of the same rows in memory."""
+    x, y = table(missing=0)
+    frame = x.assign(label=y)
+    dd = pytest.importorskip("dask.dataframe")
+    with distributed.Client(cluster):
+        there = dd.from_pandas(frame, npartitions=4, sort=False)
+        for name in ("parzen", "pool"):
+            found = clone(CLASSIFIERS[name]).fit(there, "label")
+            expected = clone(CLASSIFIERS[name]).fit(x, y).predict_proba(x)
+            assert_array_equal(found.predict_proba(x), expected)
+            assert_allclose(found.predict_proba(there).compute(), expected, rtol=1e-9)
