@@ -18,6 +18,9 @@ from scipy.special import log_softmax
 from ..arrays import squared_distances
 from ..records import saved, unsaved
 
+CACHED_ROWS = 1024
+"""Rows that are predicted at a time: their activations stay in the caches."""
+
 
 @saved(kw_only=True)
 class RBFNetwork:
@@ -61,8 +64,12 @@ class RBFNetwork:
 
     def log_proba(self, x: np.ndarray) -> np.ndarray:
         """log P(C_k|x), (n, K)."""
-        z = (x - self.location) / self.scale
-        return log_softmax(self.scores(self.activations(x), z), axis=1)
+        blocks = np.split(x, range(CACHED_ROWS, len(x), CACHED_ROWS))
+        scores = [
+            self.scores(self.activations(block), (block - self.location) / self.scale)
+            for block in blocks
+        ]
+        return log_softmax(np.concatenate(scores), axis=1)
 
     def scores(self, activations: Any, z: Any) -> Any:
         """log P(C_k|x) up to a constant of the row, (n, K)."""
