@@ -111,13 +111,14 @@ def test_equally_far_kernels_vote_alike_where_none_covers_a_row():
         assert_allclose(kernel_posterior(x, net), expected, rtol=1e-12)
 
 
-def test_a_kernel_that_falls_to_zero_at_the_radius_does_not_reach_it():
+@pytest.mark.parametrize("shift", [0.0, 0.3, 0.6])
+def test_a_kernel_that_falls_to_zero_at_the_radius_does_not_reach_it(shift):
     """Categories one apart at a radius of one: whether rounding leaves 1 - u^2 above zero must not
     matter.
     """
-    corner = np.sqrt(0.5)
-    net = network("epanechnikov", np.eye(2) * corner, np.ones(2), (0, 1, 2), np.zeros(2), 1.0)
-    votes = np.exp(log_votes(np.eye(2) * corner, net))
+    center = np.eye(2) * np.sqrt(0.5) + shift
+    net = network("epanechnikov", center, np.ones(2), (0, 1, 2), np.zeros(2), 1.0)
+    votes = np.exp(log_votes(center, net))
     assert votes[[0, 1], [1, 0]].tolist() == [0, 0]
     assert_allclose(votes, np.eye(2), rtol=1e-12)
 
