@@ -101,7 +101,10 @@ def test_the_features_that_moved_are_named_and_the_density_finds_what_no_feature
     assert "feature 1" in moved.moved()
     assert "feature 0" not in moved.moved()
     # each feature alone is as before
+    assert DriftReference.of(x, held_out=inspection.predictions(model, held_out)) == reference
     turned = inspection.check_drift(model, new * [1, -1], reference)
+    made = inspection.predictions(model, new * [1, -1])
+    assert inspection.check_drift(made, new * [1, -1], reference) == turned
     assert turned.moved() == ["log-density"]
     assert turned.p_value < 1e-6
     assert "log-density" in str(turned)

@@ -54,7 +54,7 @@ from ..tables.columns import Columns
 from ..text import JsonRecord, percent, plural, shown
 from .bounds import check_shares
 from .pipeline import feature_names, innermost, inside_of
-from .predictions import asked
+from .predictions import Predictions, asked
 
 N_QUANTILE_BINS = 10
 """Of a feature of numbers; one more holds cells that are missing."""
@@ -147,9 +147,10 @@ class DriftReference(JsonRecord):
             Rows, such as those of the training.
         model : classifier, default=None
             Fitted; where it has `score_samples`, its log-density at `held_out` is watched as well.
-        held_out : array-like or table, default=None
-            Rows that the model was not fitted to; X, if it was not. At the rows of its fit the
-            density of a model is higher than at any others, so that None leaves it out.
+        held_out : array-like, table or Predictions, default=None
+            Rows that the model was not fitted to, or what it predicts for them; X, if it was not
+            fitted to X. At the rows of its fit the density of a model is higher than at any others,
+            so that None leaves it out.
 
         Returns
         -------
@@ -162,14 +163,17 @@ class DriftReference(JsonRecord):
             raise KernelpoolError("X has no rows to refer to.")
         names = feature_names(columns)
         features = tuple(map(_feature, names, x.T, columns.categories))
-        score = None if held_out is None else asked(model, "score_samples", held_out)
+        score = None if held_out is None else _score(model, held_out)
         if score is None:
             return cls(features)
         name = DENSITY if DENSITY not in names else f"{DENSITY} of the model"
-        return cls(features, _feature(name, np.asarray(to_numpy(score), np.float64)))
+        return cls(features, _feature(name, score))
 
     def count(self, X: Any, model: Any = None) -> np.ndarray:
-        """New rows in the bins of all features, one after the other; counts of batches add up."""
+        """New rows in the bins of all features, one after the other; counts of batches add up.
+
+        The density is counted where there is a `model`, or its `Predictions` for these rows.
+        """
         names = [feature["name"] for feature in self.features]
         if hasattr(X, "columns") and names != feature_names(Columns.numbers(len(names))):
             own = feature_names(Columns.learn(X, None))
@@ -188,9 +192,8 @@ class DriftReference(JsonRecord):
             x[:, i] = _grouped(x[:, i], known[i])
         counts = list(map(_count, self.features, x.T))
         if self.density is not None:
-            score = asked(model, "score_samples", X) if counts[0].sum() > 0 else None
-            score = np.zeros(0) if score is None else np.asarray(to_numpy(score), np.float64)
-            counts.append(_count(self.density, score))
+            score = _score(model, X) if counts[0].sum() > 0 else None
+            counts.append(_count(self.density, np.zeros(0) if score is None else score))
         return np.concatenate(counts)
 
     def compare(self, counts: np.ndarray) -> DriftReport:
@@ -235,6 +238,15 @@ def _checked(feature: Any) -> dict[str, Any]:
     if len(counts) != n_bins or min(counts) < 0 or not any(counts):
         raise ValueError("counts do not fit the bins")
     return {"name": str(feature["name"]), "edges": edges, "categories": values, "counts": counts}
+
+
+def _score(model: Any, X: Any) -> np.ndarray | None:
+    """log p(x), (n,): of predictions that were made, or by a model."""
+    for made in (model, X):
+        if isinstance(made, Predictions):
+            return made.score
+    score = asked(model, "score_samples", X)
+    return None if score is None else np.asarray(to_numpy(score), np.float64)
 
 
 def _feature(name: str, values: np.ndarray, categories: np.ndarray | None = None) -> dict[str, Any]:
@@ -285,8 +297,8 @@ def check_drift(model: Any, X: Any, reference: Any) -> DriftReport:
 
     Parameters
     ----------
-    model : classifier or None
-        Fitted; for the log-density, where the record of the reference has it.
+    model : classifier, Predictions or None
+        Fitted, or what it predicts for X; for the log-density, where the reference has it.
     X : array-like of shape (n_samples, n_features), data frame or table
         New rows.
     reference : DriftReference, array-like, data frame or table
