@@ -430,7 +430,7 @@ class FeatureImportance(JsonRecord):
 
 
 def feature_importance(
-    model: Any, X: Any, y: Any, *, sample_weight: Any = None
+    model: Any, X: Any, y: Any, *, sample_weight: Any = None, probability: Any = None
 ) -> FeatureImportance:
     """By how much the log-loss of held-out rows rises when a feature is missing.
 
@@ -444,6 +444,8 @@ def feature_importance(
         Their classes.
     sample_weight : array-like of shape (n_samples,), default=None
         How often each row counts.
+    probability : array-like of shape (n_samples, n_classes), default=None
+        What `predict_proba` returned for X; None calls it.
 
     Returns
     -------
@@ -465,12 +467,13 @@ def feature_importance(
     weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     total = weight.sum()
 
-    def of_class(x: np.ndarray) -> np.ndarray:
+    def of_class(log_proba: np.ndarray) -> np.ndarray:
         """log P(y|x)."""
-        return np.maximum(log_proba(x)[np.arange(len(x)), codes], LEAST_OF_CLASS)
+        return np.maximum(log_proba[np.arange(len(x)), codes], LEAST_OF_CLASS)
 
-    whole = of_class(x)
-    lost = whole - np.stack([of_class(_without(x, i)) for i in range(x.shape[1])])
+    known = log_proba(x) if probability is None else safe_log(as_float64(to_numpy(probability)))
+    whole = of_class(known)
+    lost = whole - np.stack([of_class(log_proba(_without(x, i))) for i in range(x.shape[1])])
     mean = lost @ weight / total
     variance = (lost - mean[:, None]) ** 2 @ weight / total
     effective = total**2 / (weight @ weight)

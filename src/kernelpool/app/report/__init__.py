@@ -1,8 +1,10 @@
-"""Reports on fitted classifiers: one HTML page, `write_report`, and the plots in it, `plots`.
+"""Reports on fitted classifiers: what they do on rows, `evaluate`; one HTML page, `write_report`;
+and the plots in it, `plots`.
 
-The page needs jinja2 and matplotlib, the plots matplotlib.
+The page needs jinja2 and matplotlib, the plots matplotlib, `evaluate` neither.
 """
 
-from .page import write_report
+from .page import write_page, write_report
+from .results import Results, evaluate
 
-__all__ = ["write_report"]
+__all__ = ["Results", "evaluate", "write_page", "write_report"]

@@ -1,22 +1,23 @@
 """Plots of fitted classifiers: each function draws on matplotlib axes and returns them.
 
-All take models inside pipelines, searches and `RejectClassifier`, and `ax=` to draw on given axes.
-Colors are those of M. Okabe and K. Ito, "Color Universal Design", 2008, which differ for every
-common color vision, and marks, lines and hatches differ with them. Names from the data are never
-read as mathematics.
+All take models inside pipelines, searches and `RejectClassifier`, or the `Results` of `evaluate`
+instead of a model and its rows, and `ax=` to draw on given axes. Colors are those of M. Okabe and
+K. Ito, "Color Universal Design", 2008, which differ for every common color vision, and marks, lines
+and hatches differ with them. Names from the data are never read as mathematics.
 """
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
 
-from ... import RejectClassifier
 from ...errors import KernelpoolError
-from ...inspection import FittedPipeline, ambiguity_of, bin_sums, binomial_interval, coverage_curve
-from ...text import text_of
+from ...inspection import FittedPipeline, binomial_interval
+from ...text import shorten, text_of
+from .explorer import regions_of, separating
+from .results import ONE_IN, Results, evaluate
 
 __all__ = [
     "plot_calibration",
@@ -40,7 +41,12 @@ MOST_POINTS = 600
 MOST_ELLIPSES = 30
 """Kernels that are drawn."""
 
-LINES = ("-", "--", "-.", ":")
+LINES = ("--", "-.")
+"""Of thresholds."""
+
+N_ALONG = 100
+"""Rows along each axis that the background asks about."""
+
 DARK = "#222222"
 GRAY = "#6b6b6b"
 RULE = "#dddddd"
@@ -74,56 +80,35 @@ def mark_of(code: int) -> str:
     return MARKS[(code + code // len(COLORS)) % len(MARKS)]
 
 
-def styled(width: float, height: float) -> Callable[[Callable[..., None]], Callable[..., Any]]:
-    """Let a function draw in the common style, on given axes or on a new figure, in inches."""
+@contextmanager
+def drawing(ax: Any, width: float, height: float) -> Iterator[Any]:
+    """Axes in the common style: those given, or of a new figure, in inches."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.text import Text
+    except ImportError as error:
+        raise ImportError(
+            "Plots need matplotlib: pip install '.[plot]' in kernelpool's folder."
+        ) from error
+    with mpl.rc_context(STYLE):
+        if ax is None:
+            import matplotlib.pyplot as plt
 
-    def decorated(function: Callable[..., None]) -> Callable[..., Any]:
-        @wraps(function)
-        def plot(*args: Any, ax: Any = None, **kwargs: Any) -> Any:
-            try:
-                import matplotlib.pyplot as plt
-                from matplotlib.text import Text
-            except ImportError as error:
-                raise ImportError(
-                    "Plots need matplotlib: pip install '.[plot]' in kernelpool's folder."
-                ) from error
-            with plt.rc_context(STYLE):
-                if ax is None:
-                    ax = plt.subplots(figsize=(width, height), layout="constrained")[1]
-                function(*args, ax=ax, **kwargs)
-            for text in ax.findobj(Text):
-                text.set_parse_math(False)
-            return ax
-
-        return plot
-
-    return decorated
+            ax = plt.subplots(figsize=(width, height), layout="constrained")[1]
+        yield ax
+    for text in ax.findobj(Text):
+        text.set_parse_math(False)
 
 
-def codes_of(y: Any, classes: Any) -> np.ndarray:
-    """Position of each label among the classes; -1 where it is none of them, (n,)."""
-    place = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
-    return np.array([place.get(label, -1) for label in np.asarray(y).ravel().tolist()], np.int64)
-
-
-def separating(x: np.ndarray, codes: np.ndarray, features: list[int], most: int) -> list[int]:
-    """The features along which classes lie farthest apart, in deviations; in their order."""
-    if len(features) <= most:
-        return features
-    z = x[:, features]
-    apart = np.zeros(len(features))
-    for j, spread in enumerate(np.nanvar(z, axis=0)):
-        known = ~np.isnan(z[:, j]) & (codes >= 0)
-        means = [z[known & (codes == k), j].mean() for k in np.unique(codes[known])]
-        apart[j] = np.var(means) / spread if spread > 0 and means else 0.0
-    return sorted(features[j] for j in np.argsort(-apart, kind="stable")[:most])
+def _results(model: Any, X: Any, y: Any = None, **rows: Any) -> Results:
+    """Those given, or of a model on rows."""
+    return model if isinstance(model, Results) else evaluate(model, X, y, **rows)
 
 
 # -- how good a classifier is ----------------------------------------------------------------------
 
 
-@styled(4.6, 4.4)
-def plot_calibration(model: Any, X: Any, y: Any, *, ax: Any = None) -> None:
+def plot_calibration(model: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> Any:
     """How often labels are right against the probability of the label, on held-out rows.
 
     Rows are put into ten bins of equal width by the probability of their most probable class. The
@@ -131,12 +116,12 @@ def plot_calibration(model: Any, X: Any, y: Any, *, ax: Any = None) -> None:
 
     Parameters
     ----------
-    model : classifier
-        Fitted, with `predict_proba`, of any number of classes.
-    X : array-like of shape (n_samples, n_features)
-        Rows.
-    y : array-like of shape (n_samples,)
-        Their classes.
+    model : classifier or Results
+        Fitted, with `predict_proba`, of any number of classes; or what `evaluate` returned.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows; not with results.
+    y : array-like of shape (n_samples,), default=None
+        Their classes; not with results.
     ax : matplotlib axes, default=None
         Where to draw; None makes a figure.
 
@@ -145,43 +130,38 @@ def plot_calibration(model: Any, X: Any, y: Any, *, ax: Any = None) -> None:
     ax : matplotlib axes
         With 95 % intervals as bars.
     """
-    probability = np.asarray(model.predict_proba(X), np.float64)
-    right = probability.argmax(axis=1) == codes_of(y, model.classes_)
-    draw_calibration(bin_sums(probability.max(axis=1), right), ax)
-
-
-def draw_calibration(bins: np.ndarray, ax: Any) -> None:
-    """Rows, sum of probabilities and rows that are right, in each bin, (n_bins, 3)."""
-    n, sure, right = bins[bins[:, 0] > 0].T
-    error = np.abs(sure - right).sum() / n.sum()
+    metrics = _results(model, X, y).metrics
+    n, sure, right = metrics.bins[metrics.bins[:, 0] > 0].T
     low, high = binomial_interval(right, n)
     x = sure / n
     share = right / n
     left = max(0.0, min(float(x.min()), float(low.min())) - 0.05)
     reach = np.clip([share - low, high - share], 0, None)
-    ax.plot([left, 1], [left, 1], ":", color=GRAY, label="perfectly calibrated")
-    ax.errorbar(x, share, reach, fmt="o", color=COLORS[0], capsize=3, label=f"ECE {error:.3f}")
-    for place, top, rows in zip(x, high, n, strict=True):
-        at = {"textcoords": "offset points", "ha": "center", "size": 7}
-        ax.annotate(f"{rows:,.0f}", (place, top), (0, 3), **at)
-    ax.set(xlabel="probability of the label", ylabel="share of rows whose label is right")
-    ax.set(xlim=(left, 1.02), ylim=(left, 1.08))
-    ax.legend(loc="upper left")
+    label = f"ECE {metrics.calibration_error:.3f}"
+    with drawing(ax, 4.6, 4.4) as ax:
+        ax.plot([left, 1], [left, 1], ":", color=GRAY, label="perfectly calibrated")
+        ax.errorbar(x, share, reach, fmt="o", color=COLORS[0], capsize=3, label=label)
+        for place, top, rows in zip(x, high, n, strict=True):
+            at = {"textcoords": "offset points", "ha": "center", "size": 7}
+            ax.annotate(f"{rows:,.0f}", (place, top), (0, 3), **at)
+        ax.set(xlabel="probability of the label", ylabel="share of rows whose label is right")
+        ax.set(xlim=(left, 1.02), ylim=(left, 1.08))
+        ax.legend(loc="upper left")
+    return ax
 
 
-@styled(5.6, 3.8)
-def plot_reject_curve(model: Any, X: Any, y: Any, *, ax: Any = None) -> None:
+def plot_reject_curve(model: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> Any:
     """The error of accepted rows against the share that is accepted, on held-out rows.
 
     Parameters
     ----------
-    model : classifier
-        Fitted, with `predict_proba`. The thresholds of a `RejectClassifier` are marked, and rows
-        that it finds novel are never accepted.
-    X : array-like of shape (n_samples, n_features)
-        Rows.
-    y : array-like of shape (n_samples,)
-        Their classes.
+    model : classifier or Results
+        Fitted, with `predict_proba`; or what `evaluate` returned. The thresholds of a
+        `RejectClassifier` are marked, and rows that it finds novel are never accepted.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows; not with results.
+    y : array-like of shape (n_samples,), default=None
+        Their classes; not with results.
     ax : matplotlib axes, default=None
         Where to draw; None makes a figure.
 
@@ -190,19 +170,9 @@ def plot_reject_curve(model: Any, X: Any, y: Any, *, ax: Any = None) -> None:
     ax : matplotlib axes
         With the 95 % interval as a band.
     """
-    probability = np.asarray(model.predict_proba(X), np.float64)
-    wrong = probability.argmax(axis=1) != codes_of(y, model.classes_)
-    decision = model.decide(X) if isinstance(model, RejectClassifier) else np.zeros(len(wrong))
-    draw_reject_curve(ambiguity_of(probability), wrong, decision, ax)
-
-
-def draw_reject_curve(
-    ambiguity: np.ndarray, wrong: np.ndarray, decision: np.ndarray, ax: Any
-) -> None:
-    """Of rows, (n,): ambiguity, whether wrong, and decision (1: ambiguous, 2: novel)."""
-    n = len(wrong)
-    taken = decision == 0
-    coverage, error, _ = coverage_curve(ambiguity, wrong, np.ones(n), decision == 2)
+    results = _results(model, X, y)
+    coverage, error, _ = results.curve
+    n = results.metrics.n_rows
     if not len(coverage):
         raise KernelpoolError("There is no reject curve: every row is novel to the model.")
     at = np.unique(np.searchsorted(coverage, np.linspace(coverage[0], coverage[-1], 300)))
@@ -210,30 +180,34 @@ def draw_reject_curve(
     accepted = np.rint(coverage[at] * n)
     low, high = binomial_interval(np.rint(error[at] * accepted), accepted)
     x = 100 * coverage[at]
-    look = {"color": COLORS[0]}
-    ax.fill_between(x, 100 * low, 100 * high, alpha=0.18, linewidth=0, **look)
-    ax.plot(x, 100 * error[at], linewidth=2.2, label="most certain rows first", **look)
-    ax.axhline(100 * error[-1], color=GRAY, linestyle="--", label="rows in random order")
-    if not taken.all() and taken.any():
-        used = 100 * taken.mean(), 100 * wrong[taken].mean()
-        label = f"in use: {used[0]:.0f} % accepted, {used[1]:.1f} % wrong"
-        ax.plot(*used, "*", color=COLORS[1], markersize=11, markeredgecolor=DARK, label=label)
+    taken, wrong = results.metrics.decisions[0].tolist()
     top = 100 * (error[coverage > 0.2].max(initial=error[-1]) or high[-1])  # no row may be wrong
-    ax.set(xlabel="rows accepted, %", ylabel="error of accepted rows, %", xlim=(0, 101))
-    ax.set_ylim(0, 1.6 * top)
-    ax.legend(loc="upper left")
+    look = {"color": COLORS[0]}
+    with drawing(ax, 5.6, 3.8) as ax:
+        ax.fill_between(x, 100 * low, 100 * high, alpha=0.18, linewidth=0, **look)
+        ax.plot(x, 100 * error[at], linewidth=2.2, label="most certain rows first", **look)
+        ax.axhline(100 * error[-1], color=GRAY, linestyle="--", label="rows in random order")
+        if 0 < taken < n:
+            used = 100 * taken / n, 100 * wrong / taken
+            label = f"in use: {used[0]:.0f} % accepted, {used[1]:.1f} % wrong"
+            star = {"color": COLORS[1], "markersize": 11, "markeredgecolor": DARK}
+            ax.plot(*used, "*", label=label, **star)
+        ax.set(xlabel="rows accepted, %", ylabel="error of accepted rows, %", xlim=(0, 101))
+        ax.set_ylim(0, 1.6 * top)
+        ax.legend(loc="upper left")
+    return ax
 
 
-@styled(6.0, 3.8)
-def plot_novelty(model: Any, X: Any, X_test: Any = None, *, ax: Any = None) -> None:
-    """Histograms of log p(x), with the threshold below which a `RejectClassifier` finds rows novel.
+def plot_novelty(model: Any, X: Any = None, X_test: Any = None, *, ax: Any = None) -> Any:
+    """Histograms of log p(x), with the threshold below which a `RejectClassifier` finds rows novel,
+    and the density below which one of a hundred rows lies that are drawn from the model.
 
     Parameters
     ----------
-    model : classifier
-        Fitted, with `score_samples`.
-    X : array-like of shape (n_samples, n_features)
-        Rows, as a rule those of the fit.
+    model : classifier or Results
+        Fitted, with `score_samples`; or what `evaluate` returned.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows, as a rule those of the fit; not with results.
     X_test : array-like of shape (n_test_samples, n_features), default=None
         Other rows.
     ax : matplotlib axes, default=None
@@ -244,72 +218,68 @@ def plot_novelty(model: Any, X: Any, X_test: Any = None, *, ax: Any = None) -> N
     ax : matplotlib axes
         The first bar also holds all rows below it.
     """
-    if not hasattr(model, "score_samples"):
+    results = _results(model, X_test, X_train=X)
+    if not results.scores:
         raise KernelpoolError(
-            f"plot_novelty needs score_samples, log p(x); {type(model).__name__} has none."
+            f"plot_novelty needs score_samples, log p(x); {type(results.model).__name__} has none."
         )
-    threshold = model.novelty_threshold_ if isinstance(model, RejectClassifier) else None
-    tables = {"training rows": X} if X_test is None else {"training rows": X, "test rows": X_test}
-    scores = {name: np.asarray(model.score_samples(table)) for name, table in tables.items()}
-    draw_novelty(scores, {"novel below": threshold}, ax)
-
-
-def draw_novelty(
-    scores: dict[str, np.ndarray], thresholds: dict[str, float | None], ax: Any
-) -> None:
-    """Of sets of rows by name, with lines at thresholds by name."""
-    finite = [score[np.isfinite(score)] for score in scores.values()]
-    lines = {name: t for name, t in thresholds.items() if t is not None and np.isfinite(t)}
+    lines = {f"one in {ONE_IN:,} below": results.bounds[-1][0]}
+    threshold = results.reject and results.reject.novelty_threshold_
+    if threshold is not None:
+        lines["novel below"] = threshold
+    lines = {name: t for name, t in lines.items() if np.isfinite(t)}
+    finite = [score[np.isfinite(score)] for score in results.scores]
     high = max((float(score.max()) for score in finite if len(score)), default=1.0)
     low = float(np.quantile(finite[0], 0.002)) if len(finite[0]) else high - 1
     low -= 0.25 * (high - low) or 0.5
     low = min([low, *(t - 0.1 * (high - t) for t in lines.values() if t > 3 * low - 2 * high)])
     edges = np.linspace(low, high, 41)
-    for i, (name, score) in enumerate(scores.items()):
-        inside = np.clip(np.where(np.isnan(score), low, score), low, high)
-        share = 100 * np.histogram(inside, edges)[0] / max(1, len(score))
-        face = (
-            {"hatch": "///", "facecolor": "none"}
-            if i
-            else {"facecolor": color_of(i), "alpha": 0.45}
-        )
-        label = f"{name} ({len(score):,})"
-        ax.stairs(
-            share, edges, fill=True, edgecolor=color_of(i), linewidth=1.6, label=label, **face
-        )
-    for i, (name, t) in enumerate(lines.items()):
-        at = min(max(t, low), high)
-        label = f"{name} {t:.4g}" + ("" if at == t else " ←" if t < low else " →")
-        ax.axvline(at, color=DARK, linewidth=2, linestyle=LINES[i + 1], label=label)
-    ax.set(xlabel="log p(x)", ylabel="share of the rows, %")
-    ax.legend(loc="best")
+    faces = ({"facecolor": COLORS[0], "alpha": 0.45}, {"facecolor": "none", "hatch": "///"})
+    with drawing(ax, 6.0, 3.8) as ax:
+        for part, score, face, color in zip(
+            results.row_sets, results.scores, faces, COLORS, strict=False
+        ):
+            inside = np.clip(np.where(np.isnan(score), low, score), low, high)
+            share = 100 * np.histogram(inside, edges)[0] / len(score)
+            look = {
+                "edgecolor": color,
+                "linewidth": 1.6,
+                "label": f"{part.name} rows ({len(score):,})",
+            }
+            ax.stairs(share, edges, fill=True, **look, **face)
+        for (name, t), line in zip(lines.items(), LINES, strict=False):
+            at = min(max(t, low), high)
+            label = f"{name} {t:.4g}" + ("" if at == t else " ←" if t < low else " →")
+            ax.axvline(at, color=DARK, linewidth=2, linestyle=line, label=label)
+        ax.set(xlabel="log p(x)", ylabel="share of the rows, %")
+        ax.legend(loc="best")
+    return ax
 
 
 # -- what a classifier is made of ------------------------------------------------------------------
 
 
-@styled(6.4, 4.8)
 def plot_kernels(
     model: Any,
-    X: Any,
-    y: Any,
+    X: Any = None,
+    y: Any = None,
     *,
     features: Sequence[Any] | None = None,
     legend: bool = True,
     ax: Any = None,
-) -> None:
+) -> Any:
     """Rows and kernels along two axes; a kernel of more features is drawn as its projection.
 
     Of many, 600 random rows and the 30 greatest kernels are drawn.
 
     Parameters
     ----------
-    model : classifier
-        Fitted, whose kernels have means.
-    X : array-like of shape (n_samples, n_features)
-        Rows to draw, as far as their features are known.
-    y : array-like of shape (n_samples,)
-        Their classes.
+    model : classifier or Results
+        Fitted, whose kernels have means; or what `evaluate` returned.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows to draw, as far as their features are known; not with results.
+    y : array-like of shape (n_samples,), default=None
+        Their classes; not with results.
     features : two ints or names, default=None
         The axes; None takes both features where there are two numbers, else the two directions in
         which the classes differ most (linear discriminant analysis; the two features, where every
@@ -337,27 +307,18 @@ def plot_kernels(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('feature 0', 'feature 1')
     """
-    inside = FittedPipeline(model, X)
-    if inside.kernels is None:
+    results = _results(model, X, y)
+    inside = results.inside
+    table = inside.kernels
+    if table is None:
         raise KernelpoolError(
             f"plot_kernels needs a model whose kernels have means; "
             f"{type(inside.model).__name__} has none."
         )
-    codes = codes_of(y, inside.outer.classes_)
-    draw_kernels(inside, inside.rows(X), codes, ax, features, legend)
-
-
-def draw_kernels(
-    inside: FittedPipeline,
-    x: np.ndarray,
-    codes: np.ndarray,
-    ax: Any,
-    features: Sequence[Any] | None = None,
-    legend: bool = True,
-) -> None:
-    """Of rows as the model inside has them, (n, d), with the codes of their classes, (n,)."""
-    table = inside.kernels
-    classes = np.asarray(inside.outer.classes_)
+    x = results.x[0]
+    classes = results.names[: len(inside.outer.classes_)]
+    codes = results.row_sets[0].y
+    codes = np.where(codes < len(classes), codes, -1)
     at, axes, names = _plane(inside, x, codes, features)
     known = np.flatnonzero(~np.isnan(x[:, at]).any(axis=1))
     few = np.random.default_rng(0).permutation(known)[:MOST_POINTS]
@@ -365,23 +326,22 @@ def draw_kernels(
     greatest = table.largest(MOST_ELLIPSES)
     centers = table.mean[greatest][:, at] @ axes
     covariances = [axes.T @ inside.covariance(j, at) @ axes for j in greatest.tolist()]
-    ax.set(xlabel=text_of(names[0], 60), ylabel=text_of(names[1], 60))
-    for axis, name in zip((ax.xaxis, ax.yaxis), names, strict=True):
-        if name in inside.dates:
-            axis.axis_date()
-    for label, edge, middle in ((ax.set_xlim, 0, centers[:, 0]), (ax.set_ylim, 1, centers[:, 1])):
-        label(*_limits(points[:, edge], middle))
-    codes_drawn: list[int] = []
-    if len(at) == 2 and not inside.made:
-        codes_drawn = _draw_regions(inside, at, len(classes), ax)
-    for code in range(-1, len(classes)):
-        color, mark = (GRAY, ".") if code < 0 else (color_of(code), mark_of(code))
-        here = points[codes[few] == code]
-        ax.scatter(*here.T, color=color, marker=mark, s=14, alpha=0.55, linewidths=0, zorder=2)
     shares = table.class_posterior[greatest]
-    _draw_ellipses(centers, covariances, shares, ax)
-    if legend:
-        _draw_legend(classes, shares, len(table) - len(greatest), codes_drawn, table.word, ax)
+    with drawing(ax, 6.4, 4.8) as ax:
+        ax.set(xlabel=text_of(names[0], 60), ylabel=text_of(names[1], 60))
+        ax.set(xlim=_limits(points[:, 0], centers[:, 0]), ylim=_limits(points[:, 1], centers[:, 1]))
+        for axis, name in zip((ax.xaxis, ax.yaxis), names, strict=True):
+            if name in inside.dates:
+                axis.axis_date()
+        in_sight = [] if len(at) != 2 or inside.made else _draw_regions(inside, at, ax)
+        for code in range(-1, len(classes)):
+            color, mark = (GRAY, ".") if code < 0 else (color_of(code), mark_of(code))
+            here = points[codes[few] == code]
+            ax.scatter(*here.T, color=color, marker=mark, s=14, alpha=0.55, linewidths=0, zorder=2)
+        _draw_ellipses(centers, covariances, shares, ax)
+        if legend:
+            _draw_legend(classes, shares, len(table) - len(greatest), in_sight, table.word, ax)
+    return ax
 
 
 def _plane(
@@ -438,52 +398,26 @@ def _limits(points: np.ndarray, centers: np.ndarray) -> tuple[float, float]:
     return both.min() - 0.06 * reach, both.max() + 0.06 * reach
 
 
-def regions_of(
-    inside: FittedPipeline,
-    pair: Sequence[int],
-    across: np.ndarray,
-    up: np.ndarray,
-    decide: bool = True,
-) -> Any:
-    """Codes of the most probable classes where two input columns alone are known, (up, across).
-
-    With `decide`, K where a rejecting classifier finds the row ambiguous, K + 1 where novel. None
-    where the classifier takes no missing values.
-    """
-    model = inside.outer
-    x = np.full((len(up) * len(across), len(inside.names)), np.nan)
-    x[:, list(pair)] = np.column_stack(
-        [coordinates.ravel() for coordinates in np.meshgrid(across, up)]
-    )
-    rows = inside.input.decode(x)
-    try:
-        code = np.asarray(model.predict_proba(rows)).argmax(axis=1)
-        if decide and isinstance(model, RejectClassifier):
-            decision = model.decide(rows)
-            code = np.where(decision > 0, len(model.classes_) - 1 + decision, code)
-    except ValueError:
-        return None
-    return code.reshape(len(up), len(across))
-
-
-def _draw_regions(inside: FittedPipeline, pair: list[Any], n_classes: int, ax: Any) -> list[int]:
-    """The background, and the codes of the decisions in it."""
+def _draw_regions(inside: FittedPipeline, pair: list[int], ax: Any) -> list[int]:
+    """The background: classes, and K where a row is ambiguous, K + 1 where novel; the codes in it."""
     from matplotlib.colors import to_rgba_array
 
-    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
-    across = np.linspace(left, right, 100)
-    up = np.linspace(low, high, 100)
-    code = regions_of(inside, pair, across, up)
-    if code is None:
+    n_classes = len(inside.outer.classes_)
+    extent = (*ax.get_xlim(), *ax.get_ylim())
+    across = np.linspace(*extent[:2], N_ALONG)
+    up = np.linspace(*extent[2:], N_ALONG)
+    regions = regions_of(inside, pair, across, up)
+    if regions is None:
         return []
+    code = np.where(regions[1] > 0, n_classes - 1 + regions[1], regions[0])
     colors = to_rgba_array([*map(color_of, range(n_classes)), "0.65", "0.3"])[:, :3]
-    extent = (left, right, low, high)
     shade = 1 - 0.2 * (1 - colors)
     ax.imshow(shade[code], extent=extent, origin="lower", aspect="auto", zorder=0)
     codes: list[int] = np.unique(code).tolist()
-    for k in codes if len(codes) > 1 else []:
+    for k in codes:
         here = (code == k).astype(float)
-        ax.contour(across, up, here, levels=[0.5], colors=GRAY, linewidths=0.8, zorder=1)
+        if k != codes[0]:  # the borders of the first are those of the others
+            ax.contour(across, up, here, levels=[0.5], colors=GRAY, linewidths=0.8, zorder=1)
         if k >= n_classes:
             hatch = ["xxx" if k == n_classes else "///"]
             drawn = ax.contourf(across, up, here, levels=[0.5, 1.5], colors="none", hatches=hatch)
@@ -514,14 +448,14 @@ def _draw_ellipses(centers: np.ndarray, covariances: Any, shares: np.ndarray, ax
 
 
 def _draw_legend(
-    classes: np.ndarray, shares: np.ndarray, n_more: int, drawn: list[int], word: str, ax: Any
+    classes: list[str], shares: np.ndarray, n_more: int, drawn: list[int], word: str, ax: Any
 ) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     keys: list[Any] = [
-        Line2D([], [], linestyle="", marker=mark_of(k), color=color_of(k), label=text_of(label, 30))
-        for k, label in enumerate(classes.tolist()[:MOST_KEYS])
+        Line2D([], [], linestyle="", marker=mark_of(k), color=color_of(k), label=shorten(name, 30))
+        for k, name in enumerate(classes[:MOST_KEYS])
     ]
     if len(classes) > MOST_KEYS:
         more = f"({len(classes) - MOST_KEYS:,} more classes)"
