@@ -92,7 +92,7 @@ def report(tmp_path_factory):
         path = tmp_path_factory.mktemp("report") / "report.html"
         with pytest.MonkeyPatch.context() as patch:
             if not charts:
-                patch.setattr(page_module, "_chart", lambda *_: "data:,")
+                patch.setattr(page_module, "chart_of", lambda *_: "data:,")
             return Page(write_report(model, X, y, path, X_test=X_test, y_test=y_test, **kwargs))
 
     return read

@@ -27,6 +27,7 @@ from kernelpool import (
     SharedKernelClassifier,
 )
 from kernelpool.app.report import page as page_module
+from kernelpool.app.report import results as results_module
 from kernelpool.app.report import write_report
 from kernelpool.app.report.page import number, percent
 from kernelpool.errors import KernelpoolError
@@ -89,7 +90,7 @@ def test_a_rejecting_classifier_is_evaluated_by_what_it_accepts(report, rejectin
     assert f" and {novel} as novel" in page.text
     said = re.search(rf"Of the {accepted} that it accepts, (\S+\s%) are wrong", page.text)[1]
     assert one_percent(said) == pytest.approx(wrong.mean(), abs=6e-5)
-    drawn = " ".join(page.chart("reject").itertext())
+    drawn = " ".join(page.chart("reject_curve").itertext())
     assert f"in use: {100 * accepted / len(X):.0f} % accepted" in drawn
     assert "novel below -12" in " ".join(page.chart("novelty").itertext())
     assert page.explorer["threshold"] == 0.3
@@ -241,12 +242,15 @@ def test_rows_have_the_ids_that_are_given(report, fitted, clouds):
 
 
 def test_too_many_rows_are_sampled(report, fitted, clouds, monkeypatch):
-    monkeypatch.setattr(page_module, "MOST_PAGE_ROWS", 50)
+    for module in (page_module, results_module):
+        monkeypatch.setattr(module, "MOST_EVALUATED", 50)
     page = report(fitted, *clouds, facts={"Rows": "clouds.csv", "Seconds": 1.25})
     assert f"Rows clouds.csv Seconds 1.25 Sweeps {fitted.n_iter_}" in page.text
     assert "Of the 300 training rows a random 50 passed through the model." in page.text
     assert " of 50 held-out rows have the wrong class" in page.text
-    assert page.explorer["values"] == clouds[2][list(map(int, page.explorer["ids"]))].tolist()
+    np.testing.assert_allclose(
+        page.explorer["values"], clouds[2][list(map(int, page.explorer["ids"]))], rtol=1e-9
+    )
 
 
 def test_hostile_names_stay_text(hostile_path):
@@ -261,6 +265,26 @@ def test_hostile_names_stay_text(hostile_path):
     assert page.explorer["labels"] == sorted(shown, key=lambda n: HOSTILE[shown.index(n)])
     drawn = list(page.chart("kernels").itertext())
     assert HOSTILE[6] in " ".join(drawn)  # and not as a formula
+
+
+def test_categories_are_shown_without_signs_that_turn_the_text_around(report):
+    pd = pytest.importorskip("pandas")
+    y = np.arange(60) % 2
+    X = pd.DataFrame(
+        {"n": y + np.arange(60) / 60, "word": np.where(np.arange(60) % 3, "b\u202ea", "c\u202ed")}
+    )
+    model = SharedKernelClassifier(2, training="em", random_state=0, tol=0.02).fit(X, y)
+    new = X.assign(word=X["word"].where(y > 0, "e\u202ef"))
+    page = report(model, X, y, new, y)
+    assert "most often b\ufffda" in page.text
+    assert "\u202e" not in page.html
+    assert "\u202e" not in report(model, None, None, new, y).html
+
+
+def test_the_weight_of_a_page(customers_page, page):
+    """Half of it is style, script and pictures, however many rows there are."""
+    assert len(customers_page.html) < 110_000
+    assert len(page.html) < 130_000
 
 
 def test_the_policy_names_the_pages_style_and_script_by_hash(page):

@@ -9,7 +9,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.linear_model import LogisticRegression
 
 from kernelpool import RejectClassifier, SharedKernelClassifier
-from kernelpool.app.report import plots
+from kernelpool.app.report import evaluate, plots
 from kernelpool.app.report.plots import (
     plot_calibration,
     plot_kernels,
@@ -70,12 +70,11 @@ def test_regions_are_decisions_refusals_included(rejecting, clouds):
     model, X, y = rejecting
     across = np.linspace(5, 16, 12)
     up = np.linspace(-52, -28, 9)
-    code = plots.regions_of(FittedPipeline(model, X), (0, 1), across, up)
+    code, decision = plots.regions_of(FittedPipeline(model, X), (0, 1), across, up)
     grid = np.column_stack([g.ravel() for g in np.meshgrid(across, up)])
-    decision = model.decide(grid)
-    label = model.predict_proba(grid).argmax(axis=1)
-    assert_array_equal(code.ravel(), np.where(decision > 0, 1 + decision, label))
-    assert set(code.ravel()) == {0, 1, 2, 3}
+    assert_array_equal(decision.ravel(), model.decide(grid))
+    assert_array_equal(code.ravel(), model.predict_proba(grid).argmax(axis=1))
+    assert set(decision.ravel()) == {0, 1, 2}
     texts = [t.get_text() for t in plot_kernels(model, X, y).get_legend().get_texts()]
     assert texts[-2:] == ["ambiguous", "novel"]
 
@@ -112,12 +111,37 @@ def test_the_histogram_holds_every_row_and_the_threshold(rejecting, clouds):
     ax = plot_novelty(model, clouds[0], X)
     for patch in ax.patches:
         assert patch.get_data().values.sum() == pytest.approx(100)
-    assert ax.lines[0].get_xdata()[0] == -12.0
+    assert ax.lines[1].get_xdata()[0] == -12.0
+    drawn = model.estimator_.sample(100_000, random_state=1)[0]
+    below = model.score_samples(drawn) < ax.lines[0].get_xdata()[0]
+    assert below.mean() == pytest.approx(0.01, rel=0.5)
     assert [t.get_text()[:8] for t in ax.get_legend().get_texts()] == [
         "training",
-        "test row",
+        "held-out",
+        "one in 1",
         "novel be",
     ]
+
+
+def test_plots_draw_results_as_they_draw_a_model_and_its_rows(rejecting, clouds):
+    model, X, y = rejecting
+    results = evaluate(model, X, y, X_train=clouds[0], y_train=clouds[1])
+    for plot, rows in (
+        (plot_calibration, (X, y)),
+        (plot_reject_curve, (X, y)),
+        (plot_novelty, (clouds[0], X)),
+        (plot_kernels, clouds[:2]),
+    ):
+        texts, lines = zip(*(_drawn(ax) for ax in (plot(results), plot(model, *rows))), strict=True)
+        assert texts[0] == texts[1]
+        assert len(texts[0]) > 5
+        assert_array_equal(lines[0], lines[1])
+
+
+def _drawn(ax):
+    """Texts, and the coordinates of all lines."""
+    texts = [text.get_text() for text in ax.findobj(mpl.text.Text)]
+    return texts, np.concatenate([line.get_xydata() for line in ax.lines])
 
 
 def test_plots_draw_on_the_axes_given_and_leave_the_users_style_alone(clouds, fitted):

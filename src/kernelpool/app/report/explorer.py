@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...inspection import FittedPipeline, cells_of, never_seen
-from ...inspection.predictions import predictions
+from ...inspection import FittedPipeline, cells_of, never_seen, predictions
 from ...text import plain, text_of
 from .results import Results, spaced
 

@@ -36,12 +36,12 @@ from sklearn.base import BaseEstimator
 import kernelpool
 
 from ...atomic import write_atomically
-from ...errors import KernelpoolError
+from ...errors import KernelpoolError, without_column_warnings
 from ...inspection import describe, refusals
 from ...text import date_text, decimals_of, text_of
 from . import plots, sections
 from .explorer import explore, series_of
-from .results import ONE_IN, Results, evaluate
+from .results import MOST_EVALUATED, ONE_IN, Results, evaluate
 from .sections import ALPHA
 from .svg import address_of
 
@@ -56,9 +56,6 @@ MINUS = "\N{MINUS SIGN}"
 
 DASH = "\N{EN DASH}"
 """Where there is no value."""
-
-MOST_PAGE_ROWS = 20_000
-"""Rows that are evaluated; of more, a sample."""
 
 
 def write_report(
@@ -129,7 +126,7 @@ def write_report(
         y_train=y,
         ids=test_row_ids,
         train_ids=row_ids,
-        most_rows=MOST_PAGE_ROWS,
+        most_rows=MOST_EVALUATED,
         dates=dates,
     )
     return write_page(results, path, title=title, facts=facts, command=command)
@@ -148,10 +145,12 @@ def write_page(
     if not target.parent.is_dir() or target.is_dir():
         raise KernelpoolError(f"path must name a file in a folder that exists; got {str(path)!r}.")
     page = {"title": title, "facts": facts or {}, "command": command, "results": results}
+    page["answers"] = results.predictions
     page["chart_of"] = partial(chart_of, results)
     page["code"] = _code(results.model)
     page["created"] = datetime.now(UTC)
-    html = _environment().get_template("report.html").render(page)
+    with without_column_warnings():  # a few rows may well hold no category of the fit
+        html = _environment().get_template("report.html").render(page)
     write_atomically(target, [html.encode("utf-8")])
     return target
 

@@ -25,17 +25,19 @@ from ...inspection import (
     FeatureImportance,
     FittedPipeline,
     Metrics,
+    Predictions,
     PriorEstimate,
     check_drift,
     coverage_curve,
     feature_importance,
+    predictions,
     prior_from_probability,
 )
-from ...inspection.predictions import Decision, Predictions, predictions
+from ...inspection.predictions import Decision
 from ...text import is_missing, text_of
 
-MOST_ROWS = 20_000
-"""Rows of the training that are looked at; of more, a sample."""
+MOST_EVALUATED = 20_000
+"""Rows of the training that are looked at, and rows that a page is about; of more, a sample."""
 
 MOST_COMPARED = 5000
 """Rows from which drift and class frequencies are estimated."""
@@ -139,7 +141,14 @@ class Results:
 
     @cached_property
     def metrics(self) -> Metrics:
-        return Metrics.of(self.rows.y, self.predictions, n_true=len(self.names))
+        answers = self.predictions
+        return Metrics.of(
+            self.rows.y,
+            answers.probability,
+            predicted=answers.predicted,
+            decision=answers.decision,
+            n_true=len(self.names),
+        )
 
     @cached_property
     def curve(self) -> CoverageCurve:
@@ -201,10 +210,9 @@ class Results:
     @cached_property
     def scores(self) -> list[np.ndarray]:
         """log p(x) of the row sets, (n,); none where the model has no densities."""
-        own = self.predictions.score
-        if own is None:
-            return []
-        scores = [*(self.inside.score(x) for x in self.x[:-1]), own]
+        own = [] if self.predictions.score is None else [self.predictions.score]
+        others = self.x[: len(self.x) - len(own)]
+        scores = [*(self.inside.score(x) for x in others), *own]
         return [] if any(score is None for score in scores) else scores  # type: ignore[misc]
 
     @cached_property
@@ -283,7 +291,7 @@ def evaluate(
     labels = np.asarray(model.classes_).tolist()
     train = None
     if X_train is not None:
-        train = _row_set("training", X_train, y_train, train_ids, labels, MOST_ROWS)
+        train = _row_set("training", X_train, y_train, train_ids, labels, MOST_EVALUATED)
     rows = train
     if X is not None:
         name = "new" if train is None else "held-out"

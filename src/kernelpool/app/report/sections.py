@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from ... import ConformalClassifier
-from ...inspection import FittedPipeline, Rate, cells_of, never_seen
-from ...inspection.predictions import DECISIONS, predictions
+from ...inspection import DECISIONS, FittedPipeline, Rate, cells_of, never_seen, predictions
 from .results import MOST_MASKED, Results
 
 ALPHA = 0.05

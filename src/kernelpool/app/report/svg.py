@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, fromstring, tostring
 SVG = "{http://www.w3.org/2000/svg}"
 HREF = "{http://www.w3.org/1999/xlink}href"
 LENGTHS = ("d", "x", "y", "width", "height")
-NUMBER = re.compile(r"-?\d+\.\d+(e-?\d+)?")
+DECIMALS = re.compile(r"-?\d+\.\d+(e-?\d+)?")
 
 LETTER = re.compile(r"\s*([A-Za-z])\s*")
 """A command in a path, and the space around it."""
@@ -55,7 +55,7 @@ def compact(svg: str) -> str:
                 value = styles.setdefault(re.sub("([:;]) ", r"\1", value), f"s{len(styles)}")
             elif key in LENGTHS and element is not root:
                 value = LETTER.sub(r"\1", value).strip()
-                value = _steps(value) if POLYGONS.fullmatch(value) else NUMBER.sub(_rounded, value)
+                value = _steps(value) if POLYGONS.fullmatch(value) else DECIMALS.sub(_rounded, value)
             if not value.startswith("rotate(-0 "):
                 element.set(key, value)
     for element in reversed([*root.iter()]):  # those inside first

@@ -1,0 +1,143 @@
+"""What is computed once, and how often rows pass the model for it."""
+
+from functools import wraps
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernelpool import ConformalClassifier, RejectClassifier, SharedKernelClassifier
+from kernelpool.app.report import evaluate, write_page
+from kernelpool.datasets import make_clouds
+from kernelpool.errors import KernelpoolError
+from kernelpool.inspection import feature_importance, predictions
+
+ASKED = (
+    "_predictions",
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "score_samples",
+    "log_density",
+    "kernel_posterior",
+)
+"""What may be asked of a model about rows."""
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """(method, rows) of every question to a network; those that it asks itself do not count."""
+    asked = []
+    depth = [0]
+
+    def counted(name, method):
+        @wraps(method)
+        def count(self, X, *args, **kwargs):
+            if not depth[0]:
+                asked.append((name, len(X)))
+            depth[0] += 1
+            try:
+                return method(self, X, *args, **kwargs)
+            finally:
+                depth[0] -= 1
+
+        return count
+
+    for name in ASKED:
+        method = getattr(SharedKernelClassifier, name)
+        monkeypatch.setattr(SharedKernelClassifier, name, counted(name, method))
+    return asked
+
+
+def test_rows_pass_the_model_once_and_once_more_a_feature(passes, tmp_path):
+    pytest.importorskip("jinja2", reason="reports need jinja2: pip install '.[report]'")
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=1500)
+    X = rng.normal(size=(1500, 3)) + y[:, None]
+    network = SharedKernelClassifier(4, training="em", random_state=0, tol=0.02)
+    network.fit(X[:599], y[:599])
+    passes.clear()
+    results = evaluate(network, X[599:], y[599:], X_train=X[:599], y_train=y[:599])
+    assert passes == []
+    assert results.metrics.n_rows == 901
+    assert passes == [("_predictions", 901)]
+    write_page(results, tmp_path / "report.html")
+    held_out = [name for name, n in passes if n == 901]
+    assert held_out == ["_predictions", *["predict_log_proba"] * 3]
+    # the kernels of the rows that the explorer draws, which no prediction holds
+    assert [pass_ for pass_ in passes if pass_[1] == 800] == [("kernel_posterior", 800)]
+    assert [pass_ for pass_ in passes if pass_[1] == 599] == [("score_samples", 599)]
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda network: network,
+        lambda network: make_pipeline(StandardScaler(), network),
+        lambda network: GridSearchCV(network, {"n_kernels": [4]}, cv=2),
+        lambda network: RejectClassifier(network, ambiguity=0.3, novelty=0.05),
+    ],
+)
+def test_a_pass_is_one_through_wrappers_too(passes, wrap):
+    X, y = make_clouds(400, random_state=0)
+    model = wrap(SharedKernelClassifier(4, training="em", random_state=0, tol=0.02)).fit(X, y)
+    passes.clear()
+    rows, labels = make_clouds(296, random_state=1)
+    results = evaluate(model, rows, labels)
+    assert results.importance.n_rows == results.metrics.n_rows == len(results.scores[0]) == 296
+    assert len(results.curve.error) > 200
+    assert passes == [("_predictions", 296), *[("predict_log_proba", 296)] * 2]
+
+
+def test_numbers_are_scikit_learns_and_the_librarys(clouds, fitted):
+    X, y = clouds[2:]
+    results = evaluate(fitted, X, y, X_train=clouds[0], y_train=clouds[1])
+    probability = fitted.predict_proba(X)
+    assert results.metrics.log_loss == pytest.approx(log_loss(y, probability))
+    assert 1 - results.metrics.rate(0.05).error == accuracy_score(y, fitted.predict(X))
+    assert results.curve.coverage[-1] == 1
+    assert results.curve.error[-1] == results.metrics.rate(0.05).error
+    alone = feature_importance(fitted, X, y)
+    np.testing.assert_allclose(results.importance.importance, alone.importance, rtol=1e-9)
+    assert_array_equal(results.scores[0], fitted.score_samples(clouds[0]))
+    assert_array_equal(results.scores[1], fitted.score_samples(X))
+
+
+def test_predictions_that_are_known_are_not_made_again(clouds, fitted, passes):
+    X, y = clouds[2:]
+    known = predictions(fitted, X)
+    passes.clear()
+    results = evaluate(fitted, X, y, predictions=known, most_rows=10)
+    assert results.predictions is known
+    assert results.metrics.n_rows == len(X)
+    assert passes == []
+
+
+def test_rows_are_sampled_and_the_others_are_not_asked_about(clouds, fitted, passes):
+    X, y = clouds[2:]
+    results = evaluate(fitted, X, y, most_rows=60)
+    at = np.array(results.rows.ids)
+    assert (len(results.rows), results.rows.n_given) == (60, 200)
+    assert_array_equal(fitted.classes_[results.rows.y], y[at])
+    assert_array_equal(results.predictions.probability, fitted.predict_proba(X[at]))
+    assert passes[0] == ("_predictions", 60)
+
+
+def test_sets_of_classes_come_with_the_predictions(clouds):
+    X, y, X_test, y_test = clouds
+    network = SharedKernelClassifier(4, training="em", random_state=0, tol=0.02)
+    model = ConformalClassifier(network, error=0.1).fit(X, y)
+    results = evaluate(model, X_test, y_test)
+    assert_array_equal(results.predictions.sets, model.predict_set(X_test))
+
+
+def test_bad_rows_are_named(clouds, fitted):
+    X, y = clouds[:2]
+    with pytest.raises(KernelpoolError, match="for each of the 300 new rows"):
+        evaluate(fitted, X, y[:5])
+    with pytest.raises(KernelpoolError, match="both are None"):
+        evaluate(fitted, None)
