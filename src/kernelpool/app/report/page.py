@@ -144,11 +144,16 @@ def write_page(
     target = Path(path)
     if not target.parent.is_dir() or target.is_dir():
         raise KernelpoolError(f"path must name a file in a folder that exists; got {str(path)!r}.")
-    page = {"title": title, "facts": facts or {}, "command": command, "results": results}
-    page["answers"] = results.predictions
-    page["chart_of"] = partial(chart_of, results)
-    page["code"] = _code(results.model)
-    page["created"] = datetime.now(UTC)
+    page = {
+        "title": title,
+        "facts": facts or {},
+        "command": command,
+        "results": results,
+        "answers": results.predictions,
+        "chart_of": partial(chart_of, results),
+        "code": _code(results.model),
+        "created": datetime.now(UTC),
+    }
     with without_column_warnings():  # a few rows may well hold no category of the fit
         html = _environment().get_template("report.html").render(page)
     write_atomically(target, [html.encode("utf-8")])

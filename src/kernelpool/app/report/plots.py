@@ -404,8 +404,8 @@ def _draw_regions(inside: FittedPipeline, pair: list[int], ax: Any) -> list[int]
 
     n_classes = len(inside.outer.classes_)
     extent = (*ax.get_xlim(), *ax.get_ylim())
-    across = np.linspace(*extent[:2], N_ALONG)
-    up = np.linspace(*extent[2:], N_ALONG)
+    across = np.linspace(extent[0], extent[1], N_ALONG)
+    up = np.linspace(extent[2], extent[3], N_ALONG)
     regions = regions_of(inside, pair, across, up)
     if regions is None:
         return []

@@ -55,7 +55,9 @@ def compact(svg: str) -> str:
                 value = styles.setdefault(re.sub("([:;]) ", r"\1", value), f"s{len(styles)}")
             elif key in LENGTHS and element is not root:
                 value = LETTER.sub(r"\1", value).strip()
-                value = _steps(value) if POLYGONS.fullmatch(value) else DECIMALS.sub(_rounded, value)
+                value = (
+                    _steps(value) if POLYGONS.fullmatch(value) else DECIMALS.sub(_rounded, value)
+                )
             if not value.startswith("rotate(-0 "):
                 element.set(key, value)
     for element in reversed([*root.iter()]):  # those inside first
