@@ -141,14 +141,7 @@ class Results:
 
     @cached_property
     def metrics(self) -> Metrics:
-        answers = self.predictions
-        return Metrics.of(
-            self.rows.y,
-            answers.probability,
-            predicted=answers.predicted,
-            decision=answers.decision,
-            n_true=len(self.names),
-        )
+        return Metrics.of(self.rows.y, self.predictions, n_true=len(self.names))
 
     @cached_property
     def curve(self) -> CoverageCurve:
