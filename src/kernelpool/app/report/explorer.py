@@ -96,7 +96,7 @@ def explore(results: Results) -> dict[str, Any] | None:
     }
 
 
-def rounded(values: np.ndarray, digits: int = 5) -> Any:
+def rounded(values: np.ndarray, digits: int = 7) -> Any:
     """Numbers as JSON has them, with a few digits."""
     return plain(np.array([float(f"{v:.{digits}g}") for v in values.ravel()]).reshape(values.shape))
 
