@@ -73,7 +73,7 @@ def explore(results: Results) -> dict[str, Any] | None:
         "colors": series_of(results),
         "ids": [text_of(name) for name in rows.ids],
         "dates": [inside.names[i] in inside.dates for i in axes],
-        "values": rounded(x[:, axes], 10),
+        "values": plain(x[:, axes]),
         "categories": {
             text_of(inside.names[i]): [
                 row[i] and text_of(row[i]) + f" ({NEVER_SEEN})" * new
