@@ -185,7 +185,7 @@ def test_private_names_stay_in_their_room():
         "inspection": 18,
         "parzen": 3,
         "rows": 1,
-        "tables": 22,
+        "tables": 16,
         "text": 1,
     }
 )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
@@ -68,6 +69,10 @@ def test_keys_depend_on_the_content_of_rows_alone():
     frame = pd.DataFrame({"a": x[:, 0], "b": rng.choice(["u", "v", None], 40)})
     assert len(np.unique(row_keys(frame))) == 40
     assert_array_equal(row_keys(frame.iloc[order]), row_keys(frame)[order])
+    arrow = pa.table(
+        {"a": x[:, 0], "b": pa.array(frame["b"], from_pandas=True).dictionary_encode()}
+    )
+    assert_array_equal(row_keys(arrow), row_keys(frame))
     wild = x.copy()
     wild[np.argmax(x[:, 0]), 0] = 1e9  # another row changes its own key alone
     assert (row_keys(wild) != key).sum() == 1

@@ -8,7 +8,7 @@ from kernelpool import SharedKernelClassifier, Training
 from kernelpool.data import source as reading
 from kernelpool.data.door import training_data
 from kernelpool.rows import Store, StoredRows, stored
-from kernelpool.tables import batches
+from kernelpool.tables import files
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -24,7 +24,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWar
 @pytest.fixture(autouse=True)
 def larger_than_memory(monkeypatch):
     monkeypatch.setattr(reading, "IN_MEMORY", 0)
-    monkeypatch.setattr(batches, "BATCH_ROWS", 64)
+    monkeypatch.setattr(files, "CELLS", 256)
+    monkeypatch.setattr(files, "BLOCK", 4096)
     monkeypatch.setattr(stored, "CHUNK_ROWS", 50)
 
 
@@ -46,7 +47,7 @@ def parquet_folder(x, y, folder):
 def partitioned(x, y, folder):
     settings = {"partitioning": ["label"], "partitioning_flavor": "hive"}
     ds.write_dataset(table_of(x, y), folder, format="parquet", **settings)
-    return str(folder), "label"
+    return ds.dataset(folder, partitioning="hive"), "label"
 
 
 def csv_file(x, y, folder):
@@ -189,7 +190,7 @@ def test_refusals(module_blobs, tmp_path):
     path, target = parquet_file(x, y, tmp_path)
     model = SharedKernelClassifier.prbf(4, **QUICK)
     for source, label, message in (
-        (path, "lable", r"there is no column 'lable'; did you mean 'label'\?"),
+        (path, "lable", r"no column 'lable' for the target; did you mean 'label'\?"),
         (path, y, "y must be the name of a column"),
         (array_batches(x, y)[0], y, "bring their labels and weights along"),
         (tmp_path / "none.parquet", "label", "no such file"),

@@ -97,7 +97,11 @@ def _as_numbers(X: Any) -> tuple[np.ndarray, np.ndarray]:
     if issparse(X):
         sums = [[zlib.crc32(row.toarray().tobytes())] for row in X.tocsr()]
         return np.array(sums, np.float64), np.zeros(1, bool)
-    cells = np.asarray(X)
+    if type(X).__module__.startswith("pyarrow"):  # np.asarray mistakes null cells of dictionaries
+        columns = [column.combine_chunks().to_numpy(zero_copy_only=False) for column in X.columns]
+        cells = np.array([*columns], object).T
+    else:
+        cells = np.asarray(X)
     cells = cells.reshape(len(cells), -1)
     x = np.empty(cells.shape)
     is_number = np.ones(x.shape[1], bool)

@@ -7,7 +7,7 @@ values.
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,14 +15,30 @@ import numpy as np
 from sklearn.utils import check_array
 
 from ..arrays import is_dataset, is_lazy, is_lazy_frame, is_table
-from ..errors import ColumnWarning, KernelpoolError, SampleWarning, UnequalChunksError, warn
+from ..errors import (
+    ColumnWarning,
+    KernelpoolError,
+    SampleWarning,
+    TableError,
+    UnequalChunksError,
+    warn,
+)
 from ..rows import DaskRows, Rows, Store, StoredRows, as_rows, recode
 from ..rows.dask import tree_sum
 from ..tables import draw
-from ..tables.batches import batches
 from ..tables.columns import Columns, reason_to_leave_out, sorted_categories
-from ..tables.kinds import FEW
-from ..text import is_missing
+from ..tables.kinds import CATEGORY, FEW
+from ..tables.read import (
+    Scan,
+    check_columns,
+    labels_of,
+    read_table,
+    scan,
+    typed_table,
+    values_of,
+    weights_of,
+)
+from ..text import did_you_mean, is_missing, quoted
 from .labels import FLOATS
 
 FEWEST_TO_MISLEAD = 50
@@ -42,13 +58,18 @@ def is_source(X: Any, y: Any = None) -> bool:
     """Whether rows come in batches: paths, data sets, iterables of batches, and a table whose
     target is a column.
     """
-    if isinstance(X, str | os.PathLike) or is_dataset(X):
+    if is_scanned(X):
         return True
     if hasattr(X, "__array__") or hasattr(X, "shape") or not hasattr(X, "__iter__"):
         return isinstance(y, str) and is_table(X)
     if isinstance(X, list | tuple):
         return len(X) > 0 and _is_batch(X[0])
     return not isinstance(X, dict | set | bytes) and not hasattr(X, "__len__")
+
+
+def is_scanned(X: Any) -> bool:
+    """Whether rows are read by `scan`: those of a path or a data set of pyarrow."""
+    return isinstance(X, str | os.PathLike) or is_dataset(X)
 
 
 def _is_batch(item: Any) -> bool:
@@ -178,8 +199,13 @@ def read(
     """Columns, the distinct labels, and the rows of a source, with the positions of their labels."""
     store = None
     labels = _Values()
-    for table, target, weight in labeled_batches(X, y, sample_weight):
+    n_batches = 0
+    source = labeled_batches(X, y, sample_weight)
+    if is_scanned(X):
+        source = _typed_batches(X, y, sample_weight, given_kinds(categorical_features))
+    for table, target, weight in source:
         of_batch = Columns.learn(table, categorical_features)
+        n_batches += 1
         x = checked_rows("SharedKernelClassifier", table, of_batch, fewest=0)
         if store is None:
             learned = of_batch
@@ -196,8 +222,9 @@ def read(
         store.add(x, codes, weight)
     if store is None:
         raise ValueError("X has 0 rows, while a minimum of 1 is required: no batch has any.")
-    in_order = [None if v is None else _sort(store, i, v) for i, v in enumerate(categories)]
-    learned = replace(learned, categories=tuple(in_order), ranges=(None,) * len(in_order))
+    if n_batches > 1:
+        in_order = [None if v is None else _sort(store, i, v) for i, v in enumerate(categories)]
+        learned = replace(learned, categories=tuple(in_order), ranges=(None,) * len(in_order))
     return learned, np.array([*labels, None], object)[:-1], store
 
 
@@ -230,16 +257,147 @@ def rows_of(store: Store, codes: np.ndarray, n_jobs: int | None) -> Rows:
     return StoredRows(store, n_jobs=n_jobs)
 
 
-# -- rows that fit in memory -----------------------------------------------------------------------
+# -- batches ---------------------------------------------------------------------------------------
+
+Batch = tuple[Any, np.ndarray | None, np.ndarray | None]
+"""A table of features or an array (n, d), labels (n,) and weights (n,)."""
 
 
 def labeled_batches(
-    X: Any, y: Any = None, weight: Any = None, *, names: list[str] | None = None
-) -> Iterator[Any]:
-    """Tables or arrays, their labels and weights, of a source that `is_source` is true of."""
-    for batch in batches(X, y, weight, names=names):
+    X: Any, y: Any = None, weight: Any = None, *, names: Sequence[str] | None = None
+) -> Iterator[Batch]:
+    """Rows, their labels and weights, of a source that `is_source` is true of.
+
+    Parameters
+    ----------
+    X : path, pyarrow.dataset.Dataset, data frame, Arrow table or iterable
+    y, weight : str or None
+        Names of columns; None for batches that bring them along, tuples (X, y) or (X, y, weight).
+    names : sequence of str, optional
+        Columns to take; all but `y` and `weight` otherwise.
+    """
+    if is_scanned(X):
+        _check_named(y, weight)
+        yield from _of_scan(scan(X), y, weight, names)
+        return
+    for i, item in enumerate([X] if is_table(X) else X):
+        if is_table(item):
+            batch = _of_table(item, y, weight, names)
+        elif y is not None or weight is not None:
+            raise KernelpoolError(
+                "Batches of arrays, and tuples, bring their labels and weights along, as (X, y) or "
+                "(X, y, sample_weight): pass y=None."
+            )
+        else:
+            batch = _of_arrays(item if isinstance(item, tuple) else (item,), f"Batch {i + 1}")
         if len(batch[0]):
             yield batch
+
+
+def _check_named(y: Any, weight: Any) -> None:
+    for name, what in ((y, "y"), (weight, "sample_weight")):
+        if name is not None and not isinstance(name, str):
+            raise KernelpoolError(
+                f"{what} must be the name of a column where X is read in batches; "
+                f"got {type(name).__name__}."
+            )
+
+
+def _of_scan(
+    source: Scan, y: str | None, weight: str | None, names: Sequence[str] | None
+) -> Iterator[Batch]:
+    """Batches as they are in their files."""
+    targets = [name for name in (y, weight) if name is not None]
+    check_columns(targets, source, "for y or sample_weight")
+    chosen = [name for name in source.names if name not in targets] if names is None else [*names]
+    check_columns(chosen, source, "that the model was fitted to")
+    for batch in source.batches([*chosen, *targets]):
+        yield (
+            batch.table.select(chosen),
+            None if y is None else values_of(labels_of(batch, y)),
+            None if weight is None else weights_of(batch, weight),
+        )
+
+
+def _of_table(table: Any, y: str | None, weight: str | None, names: Sequence[str] | None) -> Batch:
+    _check_named(y, weight)
+    is_arrow = type(table).__module__.startswith("pyarrow")
+    columns = table.column_names if is_arrow else [str(name) for name in table.columns]
+    chosen = [name for name in columns if name not in (y, weight)] if names is None else [*names]
+    for name in (*chosen, y, weight):
+        if name is not None and name not in columns:
+            raise TableError(f"X: there is no column {quoted(name)}{did_you_mean(name, columns)}")
+    if not chosen:
+        raise TableError(f"X: no column is left to learn from beside {quoted(y)}.")
+    features = table.select(chosen) if is_arrow else table[chosen]
+    labels, weights = (None if name is None else _column(table[name]) for name in (y, weight))
+    return features, labels, None if weights is None else _checked_weights(weights, "X")
+
+
+def _column(column: Any) -> np.ndarray:
+    """A column of pandas, polars or Arrow; None where a cell of Arrow or polars is missing."""
+    if type(column).__module__.startswith("pyarrow") and column.null_count:
+        return np.array([*column.to_pylist(), None], object)[:-1]
+    cells = np.asarray(column.to_numpy())
+    return cells.astype(object) if cells.dtype.kind in "UT" else cells
+
+
+def _of_arrays(arrays: Iterable[Any], place: str) -> Batch:
+    x, y, weight = (*arrays, None, None)[:3]
+    x = x if is_table(x) else np.asarray(x)
+    if len(x.shape) != 2:
+        raise ValueError(f"{place}: expected 2D array, got {len(x.shape)}D array instead.")
+    for name, column in (("y", y), ("sample_weight", weight)):
+        if column is not None and len(column) != len(x):
+            raise ValueError(f"{place}: {len(x)} rows of X and {len(column)} of {name}.")
+    weight = None if weight is None else _checked_weights(np.asarray(weight), place)
+    return x, None if y is None else np.asarray(y), weight
+
+
+def _checked_weights(weight: np.ndarray, place: str) -> np.ndarray:
+    weight = np.asarray(weight, np.float64)
+    if not (np.isfinite(weight).all() and (weight >= 0).all()):
+        raise ValueError(f"{place}: sample_weight must hold finite numbers, none negative.")
+    return weight
+
+
+# -- rows of files, to learn from ------------------------------------------------------------------
+
+
+def given_kinds(categorical_features: Any) -> dict[str, str]:
+    """The columns of a file that hold categories because their names are given."""
+    if categorical_features is None or isinstance(categorical_features, str | Columns):
+        return {}
+    return {name: CATEGORY for name in categorical_features if isinstance(name, str)}
+
+
+def _read_table(X: Any, y: Any, weight: Any, kinds: Mapping[str, str], **settings: Any) -> Any:
+    """The rows of a scan in memory, and the scan; a warning names columns that are left out."""
+    _check_named(y, weight)
+    source = scan(X)
+    rows = read_table(source, y, weight, kinds=kinds, **settings)
+    if rows.left_out:
+        reasons = "; ".join(f"{quoted(name)} ({why})" for name, why in rows.left_out.items())
+        warn(f"{rows.label}: columns are left out: {reasons}.", ColumnWarning)
+    return rows, source
+
+
+def _typed_batches(X: Any, y: Any, weight: Any, kinds: Mapping[str, str]) -> Iterator[Batch]:
+    """All rows, with columns of the kinds that all rows have; in one batch where they are few."""
+    rows, source = _read_table(X, y, weight, kinds, most_cells=IN_MEMORY // 8)
+    if len(rows.y) == rows.n_rows:
+        yield rows.X, rows.y, rows.weight
+        return
+    targets = [y] if weight is None else [y, weight]
+    for batch in source.batches([*rows.kinds, *targets]):
+        yield (
+            typed_table(source, batch.table, rows.kinds),
+            values_of(labels_of(batch, y), rows.values),
+            None if weight is None else weights_of(batch, weight),
+        )
+
+
+# -- rows that fit in memory -----------------------------------------------------------------------
 
 
 def in_memory(
@@ -249,20 +407,30 @@ def in_memory(
     *,
     name: str,
     labeled: bool = True,
+    categorical_features: Any = None,
 ) -> tuple[Any, Any, Any]:
     """Rows of files, batches and Dask collections, their labels and weights, in memory.
 
     All of them where they have at most `MOST_CELLS` cells, as they are and in their order.
     Otherwise those of an even draw, which says so. `labeled` is False where y has no classes.
     """
-    if is_lazy(X) or is_lazy_frame(X):
-        of_all = _draw_of_collection(X, y, sample_weight, labeled)
+    if is_scanned(X):
+        kinds = given_kinds(categorical_features)
+        rows, _ = _read_table(
+            X, y, sample_weight, kinds, labeled=labeled, most_cells=draw.MOST_CELLS
+        )
+        X, y, weight = rows.X, rows.y, rows.weight
+        positions, n_rows = rows.positions, rows.n_rows
     else:
-        of_all = _draw_of_batches(labeled_batches(X, y, sample_weight), labeled)
-    (X, y, _), positions, weight = of_all.drawn()
-    if len(positions) < of_all.n_rows:
+        if is_lazy(X) or is_lazy_frame(X):
+            of_all = _draw_of_collection(X, y, sample_weight, labeled)
+        else:
+            of_all = _draw_of_batches(labeled_batches(X, y, sample_weight), labeled)
+        (X, y, _), positions, weight = of_all.drawn()
+        n_rows = of_all.n_rows
+    if len(positions) < n_rows:
         warn(
-            f"{name} learns from {len(positions):,} of {of_all.n_rows:,} rows, drawn evenly from "
+            f"{name} learns from {len(positions):,} of {n_rows:,} rows, drawn evenly from "
             "all of them, since more may not fit in memory. SharedKernelClassifier learns from "
             "all.",
             SampleWarning,

@@ -23,7 +23,7 @@ from ..arrays import is_dataset
 from ..errors import TableError
 from ..text import did_you_mean, listed, plural, quoted, shown
 from .columns import reason_to_leave_out
-from .draw import MOST_CELLS, Draw, Drawn
+from .draw import MOST_CELLS, Draw
 from .files import (
     BLOCK,
     SUFFIXES,
@@ -274,6 +274,10 @@ class Rows:
     target: str
     label: str
     """What was read."""
+    values: dict[Any, Any] | None
+    """The label that each distinct text stands for; None where labels are as they are in the
+    file.
+    """
 
     def at(self, index: np.ndarray) -> tuple[Any, np.ndarray]:
         """Features and labels of some of the rows."""
@@ -289,6 +293,7 @@ def read_table(
     keep: Sequence[str] = (),
     kinds: Mapping[str, str] | None = None,
     most_cells: int = MOST_CELLS,
+    labeled: bool = True,
 ) -> Rows:
     """The rows of a scan with their labels; of more than `most_cells`, an even draw.
 
@@ -308,6 +313,8 @@ def read_table(
         What some columns hold, whatever they look like; the target may be a `CATEGORY`.
     most_cells : int
         Rows by features that are held in memory.
+    labeled : bool
+        Whether the target holds classes; it holds numbers otherwise.
     """
     import pyarrow as pa
 
@@ -317,11 +324,28 @@ def read_table(
     of_types = {name: kind_of_type(scan.types[name]) for name in names}
     texts = [name for name in names if of_types[name] == ANY_TEXT and name not in given]
     passes = (
-        _drawn(scan, names, [str(target), *keep], weight, texts, most_cells // len(names), at_once)
+        _drawn(
+            scan,
+            names,
+            [str(target), *keep],
+            weight,
+            texts,
+            most_cells // len(names),
+            labeled,
+            at_once,
+        )
         for at_once in (True, False)
     )
-    drawn, n_rows, cells, starts = next(drawn for drawn in passes if drawn is not None)
+    draw, cells, starts = next(found for found in passes if found is not None)
+    drawn = draw.drawn()
     table, others = drawn.rows
+    labels = _numbers_of(others[0]) if not labeled else others[0]
+    distinct = [label for label in draw.codes if label is not None]
+    values: dict[Any, Any] | None = None
+    if labeled and given.get(str(target)) == CATEGORY:
+        values = {label: str(label) for label in distinct}
+    elif labeled and not scan.typed:
+        values = dict(zip(distinct, label_values(distinct), strict=True))
     columns = {}
     column_kinds = {}
     left_out = {}
@@ -353,15 +377,16 @@ def read_table(
     in_file = drawn.positions - starts[np.searchsorted(starts, drawn.positions, "right") - 1] + 1
     return Rows(
         pa.table(columns),
-        _values(others[0], scan.typed, given.get(str(target)) == CATEGORY),
+        values_of(labels, values),
         drawn.weight,
         drawn.positions,
         _ids(in_file, [others[name] for name in keep]),
-        n_rows,
+        draw.n_rows,
         column_kinds,
         left_out,
         str(target),
         scan.label,
+        values,
     )
 
 
@@ -372,11 +397,11 @@ def _drawn(
     weight: str | None,
     texts: Sequence[str],
     most: int,
+    labeled: bool,
     at_once: bool,
-) -> tuple[Drawn, int, dict[str, Cells], np.ndarray] | None:
-    """One pass: the rows of the draw, as tables of `names` and of `others`, whose first one holds the
-    labels; the number of all rows; what each of `texts` holds; and the position of the first row of
-    each file.
+) -> tuple[Draw, dict[str, Cells], np.ndarray] | None:
+    """One pass: a draw of tables of `names` and of `others`, whose first one holds the labels; what
+    each of `texts` holds; and the position of the first row of each file.
 
     With `at_once`, text becomes numbers as it comes; None where some of it cannot.
     """
@@ -400,11 +425,11 @@ def _drawn(
                 features[name] = pa.chunked_array([pa.array(x, from_pandas=True)])
         labels = labels_of(batch, others[0])
         rest = batch.table.select([*dict.fromkeys(others)]).set_column(0, others[0], labels)
-        weights = None if weight is None else _weights(batch, weight)
-        draw.add((pa.table(features), rest), labels, weights)
+        weights = None if weight is None else weights_of(batch, weight)
+        draw.add((pa.table(features), rest), labels if labeled else None, weights)
     if not draw.n_rows:
         raise TableError(f"{scan.label}: no rows below the header.")
-    return draw.drawn(), draw.n_rows, cells, np.array(starts)
+    return draw, cells, np.array(starts)
 
 
 def check_columns(wanted: Sequence[str], scan: Scan, purpose: str) -> None:
@@ -484,6 +509,18 @@ def _typed(column: Any, kind: str) -> tuple[Any, str | None]:
         x = np.round(MICROSECONDS * x)
     cells = pa.chunked_array([pa.array(x, from_pandas=True)])
     return cells.cast(pa.int64()).cast(pa.timestamp("us")) if kind == DATE else cells, None
+
+
+def typed_table(scan: Scan, table: Any, kinds: Mapping[str, str]) -> Any:
+    """Some columns of a batch, as those that `read_table` makes of all."""
+    import pyarrow as pa
+
+    columns = {}
+    for name, kind in kinds.items():
+        columns[name], cell = _typed(table[name], kind)
+        if cell is not None:
+            raise _not_numbers(scan, {name: (cell, kind)})
+    return pa.table(columns)
 
 
 def _whole(column: Any) -> Any:
@@ -566,7 +603,8 @@ def labels_of(batch: Batch, name: str) -> Any:
     return arrow_text(column, ()) if kind in (ANY_TEXT, DATE) else column
 
 
-def _weights(batch: Batch, name: str) -> np.ndarray:
+def weights_of(batch: Batch, name: str) -> np.ndarray:
+    """Finite numbers, none negative, (n,)."""
     import pyarrow as pa
 
     column = batch.table[name]
@@ -583,19 +621,32 @@ def _weights(batch: Batch, name: str) -> np.ndarray:
     return x
 
 
-def _values(labels: Any, typed: bool, as_text: bool) -> np.ndarray:
-    """Labels as values, None where one is missing, (n,); those of text files are numbers or booleans
-    where all read so.
+def _numbers_of(column: Any) -> Any:
+    """A target of numbers."""
+    import pyarrow as pa
+
+    x, bad = parsed_numbers(column.cast(pa.string()))
+    if bad.any():
+        raise TableError(f"y must hold numbers; found {quoted(column[int(np.argmax(bad))])}.")
+    return pa.array(x, from_pandas=True)
+
+
+def label_values(texts: Sequence[str]) -> list[Any]:
+    """Labels of text files: numbers or booleans where all read so."""
+    for pattern, read in LABELS.items():
+        if all(re.fullmatch(pattern, text) for text in texts):
+            return list(map(read, texts))
+    return [*texts]
+
+
+def values_of(labels: Any, values: Mapping[Any, Any] | None = None) -> np.ndarray:
+    """Labels as `labels_of` returns them, or the values that these stand for, None where one is
+    missing, (n,).
     """
-    at, values = arrow_codes(labels)
-    if as_text:
-        values = list(map(str, values))
-    elif not typed:
-        for pattern, read in LABELS.items():
-            if all(isinstance(value, str) and re.fullmatch(pattern, value) for value in values):
-                values = list(map(read, values))
-                break
-    return np.array([*values, None], object)[at] if (at < 0).any() else np.array(values)[at]
+    at, distinct = arrow_codes(labels)
+    if values is not None:
+        distinct = [values[label] for label in distinct]
+    return np.array([*distinct, None], object)[at] if (at < 0).any() else np.array(distinct)[at]
 
 
 def _ids(numbers: np.ndarray, columns: Sequence[Any]) -> np.ndarray:
