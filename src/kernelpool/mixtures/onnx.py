@@ -68,13 +68,13 @@ def in_frame(x: Any, network: ClassDensities) -> tuple[Any, Any, Any]:
     levels = network.levels
     log_unit = np.log(frame.unit)
     if x.graph.complete:
-        return x.framed(frame.origin, frame.unit), None, log_unit.sum()
+        return x.framed(frame), None, log_unit.sum()
     missing = np.isnan(x)
     known = np.logical_not(missing).astype(x.dtype)
     # of categories the code after the last, for which tables have a row of zeros
     instead = np.where(levels, levels, frame.origin).astype(np.float64)
     complete: Any = np.where(missing, instead, x)
-    rows = complete.framed(frame.origin, frame.unit)
+    rows = complete.framed(frame)
     return rows, known, (known * log_unit).sum(1, keepdims=True)
 
 

@@ -6,6 +6,7 @@ Rows are a `kernelpool.app.onnx.graph.Tensor`, complete numbers.
 from typing import Any
 
 from ..arrays import safe_log
+from ..rows import Frame
 from .network import NeuronNetwork, Softmax
 
 
@@ -14,7 +15,7 @@ def to_graph(x: Any, network: NeuronNetwork) -> dict[str, Any]:
     g = x.graph
     params = network.params
     n_neurons, n_outputs, _ = params.weight.shape
-    rows = x.framed(network.location, network.scale)
+    rows = x.framed(Frame(network.location, network.scale))
     weight = params.weight.reshape(n_neurons * n_outputs, -1)
     activation = rows @ weight[:, :-1].T + weight[:, -1]
     activation = g.op("Reshape", activation, [0, n_neurons, n_outputs])  # (n, M, C)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays import safe_log
 from ..errors import KernelpoolError
+from ..rows import Frame
 from .network import PROFILES, ROUNDING, FittedParzen, GaussianProfile
 
 
@@ -27,7 +28,7 @@ def to_graph(x: Any, fitted: FittedParzen) -> dict[str, Any]:
     # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product,
     # and round it to float32
     unit = network.space.scale * network.space.unit * net.radius
-    rows = x.indicators(fitted.door.columns.levels).framed(network.space.location, unit)
+    rows = x.indicators(fitted.door.columns.levels).framed(Frame(network.space.location, unit))
     squared = rows.squared_distances(net.center / net.radius, narrow=net.narrow)  # (n, M)
     if isinstance(profile, GaussianProfile):
         log_votes = log_sums(squared * -0.5 + safe_log(net.weight), net.offsets)

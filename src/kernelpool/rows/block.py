@@ -52,10 +52,15 @@ class Frame:
         origin, unit = (match_array(a, like=x) for a in held)
         return Frame(origin, unit, reach)
 
+    @staticmethod
+    def bound(eps: float) -> float:
+        """`max_abs_value`."""
+        return max_abs_value(eps)
+
     def inside(self, x: Array) -> Array:
         """Rows in the frame, held within bounds whose squares cannot overflow."""
         xp = namespace(x)
-        bound = max_abs_value(eps_of(x))
+        bound = self.bound(eps_of(x))
         with np.errstate(over="ignore"):  # what overflows is held within the bounds next
             deviation = x - self.origin
             deviation /= self.unit

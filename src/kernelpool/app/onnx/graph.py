@@ -187,10 +187,10 @@ class Tensor(NDArrayOperatorsMixin):
         x = self - first
         return (x if (first == origin).all() else x - (origin - first)) * (1 / unit)
 
-    def framed(self, origin: np.ndarray, unit: np.ndarray) -> "Tensor":
-        """The same within bounds whose squares cannot overflow."""
-        bound = float(np.finfo(self.graph.dtype).max) ** (1 / 3)
-        return self.scaled(origin, unit).clip(-bound, bound)
+    def framed(self, frame: Any) -> "Tensor":
+        """`Frame.inside`."""
+        bound = frame.bound(float(np.finfo(self.dtype).eps))
+        return self.scaled(frame.origin, frame.unit).clip(-bound, bound)
 
     # -- kernels -----------------------------------------------------------------------------------
 
