@@ -16,7 +16,7 @@ WEIRD = [
     *([], [[]], [1, "a", None], {}, {"float": "nan"}, {"float": "inf"}, {"tuple": []}),
     {"dict": []},
     {"dict": [[{"tuple": []}, 1]]},
-    {"array": "_fitted/network/means"},
+    {"array": "model/_fitted/network/means"},
     {"eval": "1"},
     {"objects": [], "shape": [0], "text": True},
     {"random_state": {"dict": []}},
@@ -25,9 +25,9 @@ WEIRD = [
     {"same": "estimator"},
     {"record": "Frame", "fields": {}},
     {"record": "os", "fields": {}},
-    {"model": "StandardScaler", "parameters": {}, "fitted": None},
-    {"model": "Pipeline", "parameters": {"steps": []}, "fitted": {}},
-    {"model": "os.system", "parameters": {}, "fitted": None},
+    {"model": "StandardScaler", "fields": {}},
+    {"model": "Pipeline", "fields": {"steps": []}},
+    {"model": "os.system", "fields": {}},
 ]
 NUMBERS = [np.nan, np.inf, -np.inf, 0.0, -1.0, 1.0, 1e-320, 1e-200, 1e150, -1e150, 1e300]
 

@@ -58,9 +58,9 @@ def test_a_reader_in_ten_lines_finds_the_model(path):
     assert overview["estimator"] == header["model"]["model"] == "SharedKernelClassifier"
     assert overview["n_features"] == 3
     assert overview["feature_names"] is None
-    assert header["model"]["parameters"]["covariance_type"] == "full"
-    found = header["model"]["fitted"]["_fitted"]["fields"]
-    place = "_fitted/network/"
+    assert header["model"]["fields"]["covariance_type"] == "full"
+    found = header["model"]["fields"]["_fitted"]["fields"]
+    place = "model/_fitted/network/"
     assert found["network"]["fields"]["means"] == {"array": f"{place}means"}
     assert found["classes"]["text"] == overview["classes"] == model.classes_.tolist()
     means, covariances, mixing = (arrays[place + n] for n in ("means", "covariances", "mixing"))
@@ -137,7 +137,7 @@ def test_the_header_says_what_the_file_is(path):
     assert header["classes"] == ["no", "yes"]
     assert header["feature_names"] == list(frame.columns)
     assert header["summary"] == summary
-    assert header["arrays"]["_fitted/network/means"]["dtype"] == "float64"
+    assert header["arrays"]["model/_fitted/network/means"]["dtype"] == "float64"
 
 
 @pytest.mark.parametrize("version", ["2", "7"])
@@ -150,7 +150,7 @@ def test_other_formats_are_refused(version, path):
 
 def test_a_parameter_that_an_older_library_did_not_have_takes_its_default(path):
     model, X = example("shared tied")
-    path.write_bytes(File(model, path).changed(lambda h, m, a: m["parameters"].pop("tol")))
+    path.write_bytes(File(model, path).changed(lambda h, m, a: m["fields"].pop("tol")))
     again = kernelpool.load(path)
     assert again.tol == SharedKernelClassifier().tol
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
@@ -160,11 +160,11 @@ def test_a_parameter_that_an_older_library_did_not_have_takes_its_default(path):
 
 
 def mean(value):
-    return lambda h, m, a: a["_fitted/network/means"].put(0, value)
+    return lambda h, m, a: a["model/_fitted/network/means"].put(0, value)
 
 
 def parameter(**kwargs):
-    return lambda h, m, a: m["parameters"].update(kwargs)
+    return lambda h, m, a: m["fields"].update(kwargs)
 
 
 CHANGES = {
@@ -172,39 +172,39 @@ CHANGES = {
     "out of range": (parameter(tol=-1.0), "InvalidParameterError, The 'tol' parameter"),
     "a newer parameter": (parameter(foresight=1), "no parameter 'foresight' in this version"),
     "a cache": (
-        parameter(estimator={"model": "Pipeline", "parameters": {"memory": "/"}, "fitted": None}),
+        parameter(estimator={"model": "Pipeline", "fields": {"memory": "/"}}),
         "memory must be None",
     ),
     "a random state beyond its end": (
         parameter(random_state={"random_state": {"tuple": ["MT19937", [], 625]}}),
-        "a state of MT19937",
+        "a value that is not known",
     ),
-    "a method": (lambda h, m, a: m["fitted"].update(fit=1), "an attribute 'fit'"),
+    "a method": (lambda h, m, a: m["fields"].update(fit=1), "no parameter 'fit'"),
     "an array too few": (
-        lambda h, m, a: a.pop("_fitted/network/means"),
-        "an array '_fitted/network/means'",
+        lambda h, m, a: a.pop("model/_fitted/network/means"),
+        "KeyError, 'model/_fitted/network/means'",
     ),
     "other classes": (
         lambda h, m, a: h["overview"].update(classes=["x"]),
-        r"The header says another classes; it is \['hoch",
+        "The overview in the header is that of another model",
     ),
     "a header with more": (lambda h, m, a: h.update(extra=1), "must be a JSON object of"),
     "NaN": (mean(np.nan), "holds NaN"),
     # sqrt(1.8e308) / 1e4 = 1.3e150
     "a square that overflows": (mean(1e151), r"numbers beyond 1e\+150"),
     "a private method": (
-        lambda h, m, a: m["fitted"].update(_validate_params=1),
-        "attribute '_valid",
+        lambda h, m, a: m["fields"].update(_validate_params=1),
+        "no parameter '_valid",
     ),
     "many features": (
         lambda h, m, a: (
-            m["fitted"].update(n_features_in_=2**40),
+            m["fields"].update(n_features_in_=2**40),
             h["overview"].update(n_features=2**40),
         ),
         "more features than the file has numbers",
     ),
     "a list for an array": (
-        lambda h, m, a: m["fitted"]["_fitted"]["fields"].update(classes=["x"]),
+        lambda h, m, a: m["fields"]["_fitted"]["fields"].update(classes=["x"]),
         r"classes of FittedSharedKernel is \['x'\]; expected numpy.ndarray",
     ),
 }

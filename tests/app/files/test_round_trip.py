@@ -224,7 +224,7 @@ def test_functions_are_refused_with_what_to_do(path):
     X, y, _, _ = rows()
     model = make_pipeline(StandardScaler(), kernels()).fit(X, y)
     model[-1].set_params(callback=print)
-    message = "^steps/1/1/callback is a function, .*Set it to None .* with set_params"
+    message = "^model/steps/1/1/callback is a function, .*Set it to None .* with set_params"
     with pytest.raises(ModelFileError, match=message):
         kernelpool.save(model, path)
     assert not path.exists()
@@ -238,11 +238,19 @@ class Subclass(SharedKernelClassifier):
     ("model", "error", "message"),
     [
         (kernels(), NotFittedError, "not fitted"),
-        (LogisticRegression(), ModelFileError, "LogisticRegression cannot be saved.*skops"),
-        (Subclass(), ModelFileError, "Subclass cannot be saved"),
-        (RejectClassifier(LogisticRegression()), ModelFileError, "^estimator is a sklearn.*Logis"),
-        (Pipeline([("scale", MinMaxScaler())]), ModelFileError, "^steps/0/1 is a .*MinMaxScaler"),
-        ("model", ModelFileError, "builtins.str cannot be saved"),
+        (LogisticRegression(), ModelFileError, "LogisticRegression, which cannot be saved.*skops"),
+        (Subclass(), ModelFileError, "Subclass, which cannot be saved"),
+        (
+            RejectClassifier(LogisticRegression()),
+            ModelFileError,
+            "^model/estimator is a sklearn.*Logis",
+        ),
+        (
+            Pipeline([("scale", MinMaxScaler())]),
+            ModelFileError,
+            "^model/steps/0/1 is a .*MinMaxScaler",
+        ),
+        ("model", ModelFileError, "model of ModelFile is 'model'; expected .*BaseEstimator"),
     ],
 )
 def test_what_is_no_fitted_model_of_ours_is_refused(model, error, message, path):

@@ -19,7 +19,7 @@ from ...atomic import write_atomically
 from ...errors import ModelFileError
 from .codec import Writer
 from .container import container_bytes, opened, parse_json, short
-from .model_file import BESIDE_MODEL, ModelFile, overview, read_file
+from .model_file import PARTS, ModelFile, overview, read_file
 
 __all__ = ["FORMAT_VERSION", "ModelFile", "load", "load_file", "read_header", "save"]
 
@@ -94,8 +94,7 @@ def save(
             **overview(file.model),
         },
         "summary": file.summary,
-        "model": writer.model(file.model),
-        **{name: writer.value(getattr(file, name), name) for name in BESIDE_MODEL},
+        **{name: writer.value(getattr(file, name), name) for name in PARTS},
     }
     file.check()
     try:
@@ -165,16 +164,24 @@ def load_file(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Mo
 
     Examples
     --------
+    Thresholds that held-out rows set, of a model that was saved without any:
+
     >>> import kernelpool, os, tempfile
-    >>> from kernelpool.app.files import load_file
+    >>> from kernelpool.app.files import ModelFile, load_file
     >>> from kernelpool.datasets import make_clouds
+    >>> from kernelpool.inspection import predictions
     >>> X, y = make_clouds(200, random_state=0)
-    >>> model = kernelpool.SharedKernelClassifier.prbf(n_kernels=4, random_state=0).fit(X, y)
+    >>> X_new, y_new = make_clouds(200, random_state=1)
+    >>> model = kernelpool.SharedKernelClassifier.prbf(12, random_state=0).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "clouds.safetensors")
-    ...     kernelpool.save(model, path, summary={"rows": 200})
-    ...     load_file(path).summary
-    {'rows': 200}
+    ...     kernelpool.save(ModelFile(model, predictions(model, X_new), y_new), path)
+    ...     file = load_file(path)
+    >>> reject = kernelpool.RejectClassifier.from_predictions(
+    ...     file.model, file.calibration, file.codes, novelty=0.01
+    ... )
+    >>> reject.predict([[0.0, 0.0], [50.0, 50.0]])
+    array([ 0, -1])
     """
     with opened(path, max_bytes) as container:
         return read_file(_header_of(container.metadata), container.arrays())
@@ -202,7 +209,7 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         **header["overview"],
         "summary": header["summary"],
-        "parameters": header["model"].get("parameters"),
+        "parameters": {k: v for k, v in header["model"]["fields"].items() if k[:1] != "_"},
         "arrays": {
             place.name: {"dtype": str(place.like.dtype), "shape": list(place.like.shape)}
             for place in container.places
@@ -228,9 +235,9 @@ def _header_of(metadata: dict[str, str]) -> dict[str, Any]:
             f"reads version {FORMAT_VERSION}: fit and save the model anew, or load it with the "
             f"kernelpool that wrote it."
         )
-    names = ("overview", "summary", "model", *BESIDE_MODEL)
+    names = ("overview", "summary", *PARTS)
     match header:
-        case {"overview": dict(), "model": dict()} if set(header) == set(names):
+        case {"overview": dict(), "model": {"fields": dict()}} if set(header) == set(names):
             return header
     raise ModelFileError(
         f"The header must be a JSON object of {', '.join(names)}; got {short(header)}."

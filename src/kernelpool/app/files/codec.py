@@ -13,9 +13,8 @@ array of numbers              ``{"array": name}``, with ``"order": "F"`` for col
 array of text, of objects     ``{"text": [...]}``, ``{"objects": [...]}``; of one dimension
 RandomState                   ``{"random_state": {"tuple": its state as NumPy names it}}``
 record                        ``{"record": class, "fields": {...}}``
-estimator                     ``{"model": class, "parameters": {...}, "fitted": {...} or null}``, or
-                              ``{"same": parameter}``, once, for what a parameter of the same
-                              estimator is
+estimator                     ``{"model": class, "fields": {...}}``: parameters, and what `fit` set
+the same estimator again      ``{"same": number}``, once, in the order in which they end
 ============================  =====================================================================
 
 Classes are those of `SAVED_CLASSES` and `kernelpool.records.SAVED`; nothing is imported by a name from
@@ -40,11 +39,15 @@ from ...errors import ModelFileError
 from ...records import SAVED, stored
 from .container import NAMES, short
 
-OURS: tuple[type, ...] = tuple(getattr(kernelpool, name) for name in kernelpool.ESTIMATORS)
 OTHERS: tuple[type, ...] = (FrozenEstimator, Pipeline, StandardScaler)
 """The classes of scikit-learn that may stand around an estimator of ours."""
 
-SAVED_CLASSES: dict[str, type] = {cls.__name__: cls for cls in (*OURS, *OTHERS)}
+SAVED_CLASSES: dict[str, type] = {cls.__name__: cls for cls in OTHERS} | {
+    name: getattr(kernelpool, name) for name in kernelpool.ESTIMATORS
+}
+
+KNOWN = ", ".join(sorted(SAVED_CLASSES))
+"""Their names, for messages."""
 
 MAX_JOBS = 256
 """Threads that a file may ask for."""
@@ -62,11 +65,6 @@ STAND_INS: dict[Any, Any] = {
 """What may stand for a type that a field declares."""
 
 
-def known_classes() -> str:
-    """The classes that files hold, for messages."""
-    return ", ".join(sorted(SAVED_CLASSES))
-
-
 # -- writing ---------------------------------------------------------------------------------------
 
 
@@ -75,8 +73,8 @@ class Writer:
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
-        self.parameters: dict[int, str] = {}
-        """Names of the estimators that are parameters of the one that is being written."""
+        self.estimators: list[int] = []
+        """What has been written and not been referred to, by `id`; others are 0."""
 
     def value(self, value: Any, where: str) -> Any:
         """`value` as JSON; `where` names it in messages, and its arrays in the file."""
@@ -93,8 +91,11 @@ class Writer:
             pairs = enumerate(value.items())
             return {"dict": [[k, self.value(v, f"{where}/{i}")] for i, (k, v) in pairs]}
         if isinstance(value, BaseEstimator):
-            same = self.parameters.pop(id(value), None)
-            return self.model(value, where) if same is None else {"same": same}
+            if id(value) not in self.estimators:
+                return self._model(value, where)
+            same = self.estimators.index(id(value))
+            self.estimators[same] = 0
+            return {"same": same}
         if SAVED.get(type(value).__name__) is type(value):
             return {"record": type(value).__name__, "fields": self._named(stored(value), where)}
         if isinstance(value, np.random.RandomState):
@@ -109,37 +110,26 @@ class Writer:
         )
 
     def _named(self, values: dict[str, Any], where: str) -> dict[str, Any]:
-        path = f"{where}/" if where else ""
-        return {name: self.value(value, f"{path}{name}") for name, value in sorted(values.items())}
+        return {
+            name: self.value(value, f"{where}/{name}") for name, value in sorted(values.items())
+        }
 
-    def model(self, estimator: Any, where: str = "") -> dict[str, Any]:
+    def _model(self, estimator: Any, where: str) -> dict[str, Any]:
         """An estimator: its class, its parameters and what its fit has set."""
         cls = type(estimator)
         if SAVED_CLASSES.get(cls.__name__) is not cls:
-            what = f"{cls.__module__}.{cls.__name__}"
             raise ModelFileError(
-                f"{f'{where} is a {what}, which' if where else what} cannot be saved; a model file "
-                f"may hold {known_classes()}. For models of other classes use skops (it asks which "
-                f"types you trust when you load) or joblib (loading runs whatever code the file "
-                f"holds); kernelpool checks neither."
+                f"{where} is a {cls.__module__}.{cls.__name__}, which cannot be saved; a model file "
+                f"may hold {KNOWN}. For models of other classes use skops (it asks which types you "
+                f"trust when you load) or joblib (loading runs whatever code the file holds); "
+                f"kernelpool checks neither."
             )
-        values = estimator.get_params(deep=False)
+        values = vars(estimator) | estimator.get_params(deep=False)
         if "memory" in values:  # a folder of this machine
             values["memory"] = None
-        state = {n: value for n, value in vars(estimator).items() if n not in values}
-        if not state.get("_skl_callbacks", True):  # all of them removed
-            del state["_skl_callbacks"]
-        outer = self.parameters
-        self.parameters = {}
-        parameters = self._named(values, where)
-        self.parameters = {id(p): n for n, p in values.items() if isinstance(p, BaseEstimator)}
-        fitted = self._named(state, where)
-        self.parameters = outer
-        return {
-            "model": cls.__name__,
-            "parameters": parameters,
-            "fitted": fitted if fitted or cls in (FrozenEstimator, Pipeline) else None,
-        }
+        fields = self._named(values, where)
+        self.estimators.append(id(estimator))
+        return {"model": cls.__name__, "fields": fields}
 
     def _array(self, array: np.ndarray, where: str) -> Any:
         if array.dtype.kind in "UO" and array.ndim == 1:
@@ -167,8 +157,8 @@ class Reader:
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
         self.arrays = dict(arrays)
-        self.parameters: dict[str, Any] = {}
-        """Of the estimator that is being read."""
+        self.estimators: list[Any] = []
+        """What has been read and not been referred to; others are None."""
 
     def value(self, node: Any) -> Any:
         """The value that `node` stands for."""
@@ -182,7 +172,8 @@ class Reader:
             case {"dict": list(pairs)}:
                 return {key: self.value(part) for key, part in pairs}
             case {"array": str(name)}:
-                return self._array(name, node.get("order") == "F")
+                array = self.arrays.pop(name).T if "order" in node else self.arrays.pop(name)
+                return array if array.ndim else array[()]
             case {"text": list(parts)} if all(isinstance(part, str) for part in parts):
                 if len(parts) * max(map(len, parts), default=0) <= MAX_TEXT:
                     return np.array(parts, str)
@@ -190,16 +181,19 @@ class Reader:
                 array = np.empty(len(parts), object)
                 array[:] = self.value(parts)
                 return array
-            case {"random_state": {"tuple": list(parts)}}:
-                return _random_state(tuple(self.value(parts)))
+            case {"random_state": {"tuple": [_, _, at, *_] as parts}} if 0 <= at <= 624:
+                state = np.random.RandomState(0)
+                state.set_state(tuple(self.value(parts)))  # does not look at `at`
+                return state
             case {"record": str(name), "fields": dict(parts)} if name in SAVED:
                 record = SAVED[name](**self._named(parts))
                 check_types(record)
                 return record
-            case {"same": str(name)}:
-                return self.parameters.pop(name)
-            case {"model": str(_)}:
-                return self.model(node)
+            case {"same": int(number)}:
+                estimator, self.estimators[number] = self.estimators[number], None
+                return estimator
+            case {"model": str(name), "fields": dict(parts)}:
+                return self._model(name, self._named(parts))
             case None | bool() | int() | float() | str():
                 return node
         raise ModelFileError(f"The header holds a value that is not known, {short(node)}.")
@@ -207,54 +201,26 @@ class Reader:
     def _named(self, nodes: dict[str, Any]) -> dict[str, Any]:
         return {name: self.value(node) for name, node in nodes.items()}
 
-    def _array(self, name: str, turned: bool) -> Any:
-        array = self.arrays.pop(name, None)
-        if array is None:
-            raise ModelFileError(
-                f"The header asks for an array {short(name)}, which is not in the file or already "
-                f"taken."
-            )
-        if not array.ndim:
-            return array[()]
-        return array.T if turned else array
-
-    def model(self, node: Any) -> Any:
-        """The estimator that `node` describes."""
-        name = node["model"]
+    def _model(self, name: str, values: dict[str, Any]) -> Any:
+        """The estimator of a class with these parameters and attributes."""
         if name not in SAVED_CLASSES:
-            raise ModelFileError(
-                f"The file holds a {short(name)}; a model file may hold {known_classes()}."
-            )
+            raise ModelFileError(f"The file holds a {short(name)}; a model file may hold {KNOWN}.")
         cls: Any = SAVED_CLASSES[name]
-        outer = self.parameters
-        self.parameters = {}
-        parameters = self._named(node["parameters"])
-        unknown = sorted(set(parameters) - set(inspect.signature(cls).parameters))
-        if unknown:
-            raise ModelFileError(
-                f"{name} has no parameter {short(unknown[0])} in this version of its library; "
-                f"a newer one may have written the file."
-            )
-        if parameters.get("memory") is not None or abs(parameters.get("n_jobs") or 0) > MAX_JOBS:
+        known = inspect.signature(cls).parameters
+        if values.get("memory") is not None or abs(values.get("n_jobs") or 0) > MAX_JOBS:
             raise ModelFileError(f"memory must be None, and n_jobs at most {MAX_JOBS}, in a file.")
-        model = cls(**parameters)
-        if cls in OURS:
+        model = cls(**{key: values.pop(key) for key in known if key in values})
+        if cls not in OTHERS:
             model._validate_params()
-        self.parameters = parameters
-        for attribute, part in (node["fitted"] or {}).items():
-            if "_" not in (attribute[0], attribute[-1]) or attribute in dir(cls):
-                raise ModelFileError(f"{name} cannot have an attribute {short(attribute)}.")
-            setattr(model, attribute, self.value(part))
-        self.parameters = outer
+        for key, value in values.items():
+            if "_" not in (key[0], key[-1]) or key in dir(cls):
+                raise ModelFileError(
+                    f"{name} has no parameter {short(key)} in this version of its library, and "
+                    f"can have no such attribute; a newer one may have written the file."
+                )
+            setattr(model, key, value)
+        self.estimators.append(model)
         return model
-
-
-def _random_state(state: tuple[Any, ...]) -> np.random.RandomState:
-    if not 0 <= state[2] <= 624:  # NumPy does not look
-        raise ModelFileError("A random state must be a state of MT19937.")
-    random_state = np.random.RandomState(0)
-    random_state.set_state(state)
-    return random_state
 
 
 # -- types of fields -------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import starmap
 from typing import Any, BinaryIO, NamedTuple
 
@@ -61,8 +60,7 @@ class Place(NamedTuple):
     """An array of its type and shape that takes no memory."""
 
 
-@dataclass(frozen=True)
-class Container:
+class Container(NamedTuple):
     """An open file whose index has been read."""
 
     metadata: dict[str, str]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,8 +21,8 @@ from ...text import plain, shorten
 from .codec import Reader, check_types
 from .container import short
 
-BESIDE_MODEL = ("calibration", "codes", "reference")
-"""Fields of a `ModelFile` that are read as the model is."""
+PARTS = ("model", "calibration", "codes", "reference")
+"""Fields of a `ModelFile` that the codec writes and reads."""
 
 OVERVIEW = {
     "classes": "classes_",
@@ -37,9 +38,6 @@ it on either side.
 
 FAR = 1e6
 """How far away: in units of the data, and times the distance of the centers from zero."""
-
-SINGLE = 1e15
-"""Rows below this are asked in single precision as well."""
 
 MAY_LACK = ("history", "/trials/", "calibration")
 """Arrays so named may hold NaN: a member of a pool may have failed, a density may be unknown."""
@@ -65,7 +63,7 @@ class ModelFile:
         What people may want to know of the training: anything that JSON can hold.
     """
 
-    model: Any
+    model: BaseEstimator
     calibration: Predictions | None = None
     codes: np.ndarray | None = None
     reference: DriftReference | None = None
@@ -73,8 +71,8 @@ class ModelFile:
 
     def check(self) -> None:
         """ModelFileError where the parts are not of these types, or are not those of one model."""
-        check_is_fitted(self.model)
         check_types(self)
+        check_is_fitted(self.model)
         if (self.calibration is None) != (self.codes is None):
             raise ModelFileError("calibration and codes must be given together.")
         if self.calibration is not None and self.codes is not None:
@@ -97,19 +95,17 @@ def read_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModelFil
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             _check_numbers(arrays)
-            model = reader.model(header["model"])
-            recorded = {name: reader.value(header[name]) for name in BESIDE_MODEL}
+            parts = {name: reader.value(header[name]) for name in PARTS}
             if reader.arrays:
                 raise ModelFileError(
                     f"The file holds an array {short(next(iter(reader.arrays)))} that the model "
                     f"does not use."
                 )
-            file = ModelFile(model, **recorded, summary=header["summary"])
+            file = ModelFile(**parts, summary=header["summary"])
             file.check()
-            for key, value in overview(model).items():
-                if header["overview"].get(key) != value:
-                    raise ModelFileError(f"The header says another {key}; it is {short(value)}.")
-            _ask(model, arrays)
+            if header["overview"] | overview(file.model) != header["overview"]:
+                raise ModelFileError("The overview in the header is that of another model.")
+            _ask(file.model, arrays)
     except ModelFileError:
         raise
     except Exception as error:  # whatever a model raises whose parts do not fit together
@@ -178,11 +174,8 @@ def _ask(model: Any, arrays: dict[str, np.ndarray]) -> None:
         codes = model.calibration_codes_
         _check_codes("calibration_codes_", codes, len(codes), len(model.classes_))
     x = _rows(model, d, arrays)
-    asked = [x]
-    if x.dtype == np.float64 and np.nanmax(np.abs(x)) < SINGLE:
-        asked.append(x.astype(np.float32))
-    for rows in asked if hasattr(model, "predict_proba") else []:
-        _check_predictions(predictions(model, rows), len(x), model)
+    if hasattr(model, "predict_proba"):
+        _check_predictions(predictions(model, x), len(x), model)
     if hasattr(model, "predict"):
         answer = np.asarray(model.predict(x))
         if len(answer) != len(x) or (answer.dtype.kind == "f" and not np.isfinite(answer).all()):
@@ -193,11 +186,10 @@ def _ask(model: Any, arrays: dict[str, np.ndarray]) -> None:
 
 def _rows(model: Any, d: int, arrays: dict[str, np.ndarray]) -> Any:
     """Rows that a model takes: near numbers of its own and far from them, and where it allows that
-    some that lack one cell after the other, and one that lacks all.
+    some that lack ever more cells.
     """
-    own = [a[:PROBES] for a in arrays.values() if a.ndim == 2 and a.shape[1] == d]
-    near = np.concatenate([np.zeros((1, d)), np.ones((1, d)), *own])[:PROBES]
-    near = np.nan_to_num(near, neginf=0.0)
+    own = [array[:PROBES] for array in arrays.values() if array.shape[1:] == (d,)]
+    near = np.nan_to_num(np.concatenate([np.eye(2, d), *own])[:PROBES], neginf=0.0)
     x = np.concatenate([near, FAR * near, -FAR * near])
     columns = getattr(model, "columns_", None)
     if columns is None:  # transformers and pipelines take numbers
@@ -205,6 +197,6 @@ def _rows(model: Any, d: int, arrays: dict[str, np.ndarray]) -> Any:
     levels = np.array(columns.levels)
     x = np.where(levels > 0, np.arange(len(x))[:, None] % np.maximum(levels, 1), x)
     if get_tags(model).input_tags.allow_nan:
-        missing = np.where(np.tri(PROBES, d, dtype=bool), np.nan, x[:1])
-        x = np.concatenate([x, missing, np.full((1, d), np.nan)])
+        missing = np.tri(PROBES, d, d - PROBES, dtype=bool)  # in the last row all are
+        x = np.concatenate([x, np.where(missing, np.nan, x[:1])])
     return replace(columns, frame=None).decode(x)
