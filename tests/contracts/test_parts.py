@@ -17,7 +17,7 @@ from zoo import CLASSIFIERS, META, fitted, table
 
 from kernelpool import ConformalClassifier, EMLogRegressor, MultiEdit, RejectClassifier
 from kernelpool.base.parts import ANSWERS
-from kernelpool.errors import SampleWarning
+from kernelpool.errors import SampleWarning, TableError
 from kernelpool.tables import draw
 
 pa = pytest.importorskip("pyarrow")
@@ -235,3 +235,36 @@ def test_refused_before_any_row_is_read(large, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         clone(CLASSIFIERS["em"]).fit(sources[0], "label")  # mixtures learn from all rows
+
+
+def test_a_frame_with_a_named_target_is_in_memory_already(large):
+    frame, _ = large
+    found = clone(CLASSIFIERS["rbf"]).fit(frame, "label")
+    expected = clone(CLASSIFIERS["rbf"]).fit(frame.drop(columns="label"), frame.label)
+    assert_array_equal(found.readout_, expected.readout_)
+
+
+def test_named_categories_of_files_are_never_numbers(tmp_path):
+    rng = np.random.default_rng(0)
+    zip_code = rng.choice(["1", "2", "3"], 60)
+    rows = pd.DataFrame({"x": rng.normal(size=60), "zip": zip_code, "label": rng.random(60) < 0.5})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    rbf = clone(CLASSIFIERS["rbf"]).set_params(categorical_features=["zip"])
+    for model in (rbf, RejectClassifier(rbf, ambiguity=0.2)):
+        columns = model.fit(tmp_path / "rows.csv", "label").columns_
+        assert columns.categories[1].tolist() == ["1", "2", "3"]
+        assert model.classes_.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("name", ["rbf", "em"])
+def test_a_part_that_cannot_be_read_names_itself_before_any_row_is_read(name, large, monkeypatch):
+    _, sources = large
+    part = sources[1] / "2.parquet"
+    part.write_bytes(part.read_bytes()[:-100])
+
+    def read(*_, **__):
+        raise AssertionError("rows were read")
+
+    monkeypatch.setattr("pyarrow.parquet.ParquetFile.iter_batches", read)
+    with pytest.raises(TableError, match=r"2\.parquet"):
+        clone(CLASSIFIERS[name]).fit(sources[1], "label")

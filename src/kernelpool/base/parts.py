@@ -178,12 +178,18 @@ def _drawn(method: Callable[..., Any]) -> Callable[..., Any]:
         self._validate_params()
         given = parameters.bind(self, X, y, *args, **kwargs)
         weighted = "sample_weight" in parameters.parameters
+        chosen = [
+            value
+            for name, value in self.get_params().items()
+            if name.rpartition("__")[2] == "categorical_features"
+        ]
         X, y, weight = in_memory(
             X,
             y,
             given.arguments.get("sample_weight"),
             name=type(self).__name__,
             labeled=not is_regressor(self),
+            categorical_features=chosen[0] if chosen else None,
         )
         given.arguments |= {"X": X, "y": y} | ({"sample_weight": weight} if weighted else {})
         return method(*given.args, **given.kwargs)

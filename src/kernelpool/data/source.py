@@ -414,6 +414,9 @@ def in_memory(
     All of them where they have at most `MOST_CELLS` cells, as they are and in their order.
     Otherwise those of an even draw, which says so. `labeled` is False where y has no classes.
     """
+    if is_table(X):
+        ((X, y, weight),) = labeled_batches(X, y, sample_weight)
+        return X, y, weight
     if is_scanned(X):
         kinds = given_kinds(categorical_features)
         rows, _ = _read_table(
