@@ -1,7 +1,7 @@
 """Classifiers around a classifier: what it predicts for rows that it was not fitted to."""
 
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
@@ -27,13 +27,20 @@ class HeldOut(NamedTuple):
     """Predictions for rows by classifiers that were not fitted to them."""
 
     models: list[Any]
-    fold: np.ndarray
-    """The classifier that each row was held out from, (n,)."""
-    labels: np.ndarray
-    """(n,)."""
+    rows: Predictions
+    codes: np.ndarray
+    """Classes of the rows, -1 for none of those of the classifier, (n,)."""
     weight: np.ndarray
     """(n,)."""
-    rows: Predictions
+    fold: np.ndarray
+    """The classifier that each row was held out from, (n,)."""
+
+    @classmethod
+    def by_one(cls, model: Any, rows: Predictions, codes: Any, weight: Any = None) -> Self:
+        """By one classifier, which was fitted to other rows; weights are checked."""
+        codes = np.asarray(codes)
+        weight = given_weights(codes, weight).astype(np.float64)
+        return cls([model], rows, codes, weight, np.zeros(len(codes), int))
 
 
 class MetaClassifier(ClassifierMixin, MetaEstimatorMixin, Estimator):
@@ -93,7 +100,10 @@ class MetaClassifier(ClassifierMixin, MetaEstimatorMixin, Estimator):
             raise KernelpoolError(
                 "sample_weight is zero for every held-out row; at least one must be positive."
             )
-        return HeldOut(models, fold[held], y[held], weight[held], rows)
+        known = held & np.isin(y, rows.classes)
+        codes = np.full(len(y), -1)
+        codes[known] = np.searchsorted(rows.classes, y[known])
+        return HeldOut(models, rows, codes[held], weight[held], fold[held])
 
     def _cross_fitted(
         self, X: Any, y: np.ndarray, weight: np.ndarray, routed: Bunch, wanted: dict[str, bool]

@@ -40,7 +40,7 @@ from ..inspection.pipeline import innermost
 from ..inspection.predictions import Predictions, predictions
 from ..records import saved
 from ..text import plural
-from .base import MetaClassifier
+from .base import HeldOut, MetaClassifier
 
 SCORES = ("auto", "probability", "density", "both")
 
@@ -60,19 +60,19 @@ class FittedConformal:
     calibration_weights: np.ndarray
 
     @classmethod
-    def of(
-        cls,
-        estimators: list[Any],
-        rows: Predictions,
-        codes: np.ndarray,
-        fold: np.ndarray,
-        weight: np.ndarray,
-    ) -> Self:
-        """From the predictions for the calibration rows."""
-        own = np.arange(len(codes)), codes
-        unknown = np.full(len(codes), np.nan)
-        density = unknown if rows.log_density is None else rows.log_density[own]
-        return cls(estimators, codes, rows.probability[own], density, fold, weight)
+    def of(cls, held_out: HeldOut) -> Self:
+        """From predictions for calibration rows; those without a class do not count."""
+        known = np.flatnonzero(held_out.codes >= 0)
+        codes = held_out.codes[known]
+        density = held_out.rows.log_density
+        return cls(
+            held_out.models,
+            codes,
+            held_out.rows.probability[known, codes],
+            np.full(len(codes), np.nan) if density is None else density[known, codes],
+            held_out.fold[known],
+            held_out.weight[known],
+        )
 
     def counts(self, per_class: bool) -> np.ndarray:
         """Weight of the calibration rows that a score is ranked among, for each class, (K,)."""
@@ -226,16 +226,19 @@ class ConformalClassifier(MetaClassifier):
         routed = self._routed(sample_weight, fit_params)
         X, y, weight = self._check_rows(X, y, sample_weight)
         held_out = self._held_out(X, y, weight, routed, score=False, log_density=has_density)
-        codes = class_codes(held_out.labels, held_out.rows.classes, None)
-        self._fitted = FittedConformal.of(
-            held_out.models, held_out.rows, codes, held_out.fold, held_out.weight
-        )
+        class_codes(self._distinct_labels(y), held_out.rows.classes, None)  # the model knows all
+        self._fitted = FittedConformal.of(held_out)
         self._warn_if_too_few()
         return self
 
     @classmethod
     def from_predictions(
-        cls, estimator: Any, predictions: Predictions, codes: np.ndarray, **params: Any
+        cls,
+        estimator: Any,
+        predictions: Predictions,
+        codes: np.ndarray,
+        sample_weight: Any = None,
+        **params: Any,
     ) -> Self:
         """A fitted classifier from the predictions for rows that it was not fitted to.
 
@@ -248,6 +251,8 @@ class ConformalClassifier(MetaClassifier):
             `log_density` for scores of density.
         codes : ndarray of int of shape (n_calibration,)
             Their classes, as positions in `classes_`; rows below 0 have none and do not count.
+        sample_weight : array-like of shape (n_calibration,), default=None
+            Weights of the rows.
         **params : dict
             Parameters of the constructor.
 
@@ -257,12 +262,9 @@ class ConformalClassifier(MetaClassifier):
             Fitted.
         """
         model = cls(estimator, **params)
-        known = np.flatnonzero(codes >= 0)
-        rows = predictions.at(known)
-        fold = np.zeros(len(known), int)
-        model._fitted = FittedConformal.of(
-            [estimator], rows, codes[known], fold, np.ones(len(known))
-        )
+        model._validate_params()
+        held_out = HeldOut.by_one(estimator, predictions, codes, sample_weight)
+        model._fitted = FittedConformal.of(held_out)
         model._warn_if_too_few()
         return model
 

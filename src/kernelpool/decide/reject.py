@@ -271,13 +271,14 @@ class RejectClassifier(MetaClassifier):
             The fitted estimator.
         """
         rules = self._rules()
+        by_labels, by_scores = self._by_rows(rules)
         routed = self._routed(sample_weight, fit_params)
         held_out = None
         if X is None and self._is_prefit():
-            held_out = self._drawn_rows(rules)
-        elif self._sets_thresholds(rules) or (not self._is_prefit() and not is_foreign_array(X)):
+            held_out = self._drawn_rows(by_labels) if by_labels or by_scores else None
+        elif by_labels or by_scores or not (self._is_prefit() or is_foreign_array(X)):
             X, y, weight = self._check_rows(X, y, sample_weight)
-            if self._sets_thresholds(rules):
+            if by_labels or by_scores:
                 score = rules.novelty is not None
                 held_out = self._held_out(X, y, weight, routed, score=score, log_density=False)
         if self._fits_once and held_out is not None:
@@ -287,10 +288,7 @@ class RejectClassifier(MetaClassifier):
         else:
             with without_column_warnings(held_out is not None):  # as in the cross-fits
                 estimator = clone(self.estimator).fit(X, y, **routed.fit)
-        if held_out is not None:
-            codes = known_codes(held_out.labels, held_out.rows.classes)
-            rules = self._thresholds(rules, held_out.rows, codes, held_out.weight)
-        self._fitted = self._with_labels(estimator, rules)
+        self._fitted = self._refusing(estimator, rules, held_out)
         return self
 
     @classmethod
@@ -325,29 +323,30 @@ class RejectClassifier(MetaClassifier):
         """
         model = cls(estimator, **params)
         model._validate_params()
-        rules = model._rules()
-        if model._sets_thresholds(rules):
-            weight = given_weights(codes, sample_weight).astype(np.float64)
-            rules = model._thresholds(rules, predictions, codes, weight)
-        model._fitted = model._with_labels(estimator, rules)
+        held_out = HeldOut.by_one(estimator, predictions, codes, sample_weight)
+        model._fitted = model._refusing(estimator, model._rules(), held_out)
         return model
 
-    def _with_labels(self, estimator: Any, thresholds: Thresholds) -> FittedReject:
+    def _refusing(
+        self, estimator: Any, rules: Thresholds, held_out: HeldOut | None
+    ) -> FittedReject:
+        """The fitted state, with thresholds and labels of refusal."""
         classes = np.asarray(estimator.classes_)
-        fitted = FittedReject(
-            estimator,
-            thresholds,
-            _refusal_label("ambiguous_label", self.ambiguous_label, 2, "ambiguous", classes),
-            _refusal_label("novel_label", self.novel_label, 1, "novel", classes),
-        )
-        if thresholds.novelty is None and self.novelty == self.ambiguity == "auto":
+        thresholds = rules if held_out is None else self._thresholds(rules, held_out)
+        wanted = rules.novelty is not None or self.novelty == self.ambiguity == "auto"
+        if wanted and thresholds.novelty is None:
             warn(
                 f"{type(self.estimator).__name__} has no densities (score_samples), so that no row "
                 f"is refused as novel. Use a classifier with densities, such as "
                 f"SharedKernelClassifier, or pass novelty=None.",
                 UserWarning,
             )
-        return fitted
+        return FittedReject(
+            estimator,
+            thresholds,
+            _refusal_label("ambiguous_label", self.ambiguous_label, 2, "ambiguous", classes),
+            _refusal_label("novel_label", self.novel_label, 1, "novel", classes),
+        )
 
     @property
     def _inner(self) -> Any:
@@ -372,18 +371,12 @@ class RejectClassifier(MetaClassifier):
             rules.novelty is not None and self.novelty_rule == "rate",
         )
 
-    def _sets_thresholds(self, rules: Thresholds) -> bool:
-        return any(self._by_rows(rules))
-
-    def _drawn_rows(self, rules: Thresholds) -> HeldOut | None:
+    def _drawn_rows(self, by_labels: bool) -> HeldOut:
         """Rows drawn from the fitted model, by which novelty is set where none are passed."""
-        ambiguity, novelty = self._by_rows(rules)
-        if ambiguity:
+        if by_labels:
             raise KernelpoolError(
                 f"ambiguity_rule={self.ambiguity_rule!r} needs rows with labels: pass them to fit."
             )
-        if not novelty:
-            return None
         inner = innermost(self.estimator)
         if not hasattr(inner, "sample"):
             raise KernelpoolError(
@@ -392,34 +385,31 @@ class RejectClassifier(MetaClassifier):
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # arrays have no feature names
-            X, labels = inner.sample(N_DRAWN, random_state=0)
-            rows = predictions(inner, X)
-        ones = np.ones(len(labels))
-        return HeldOut([self.estimator], np.zeros(len(labels), int), labels, ones, rows)
+            rows = predictions(inner, inner.sample(N_DRAWN, random_state=0)[0])
+        return HeldOut.by_one(self.estimator, rows, rows.predicted)
 
-    def _thresholds(
-        self, rules: Thresholds, rows: Predictions, codes: np.ndarray, weight: np.ndarray
-    ) -> Thresholds:
-        """The thresholds that the rules set on held-out rows, those without a class of code -1."""
+    def _thresholds(self, rules: Thresholds, held_out: HeldOut) -> Thresholds:
+        """The thresholds that the rules set on held-out rows."""
         ambiguity = rules.ambiguity
         novelty = rules.novelty
-        if novelty is not None and rows.score is None:
+        rows = held_out.rows
+        by_labels, by_scores = self._by_rows(rules)
+        if rows.score is None:
             novelty = None  # a pool may have come out without densities
-        elif novelty is not None and self.novelty_rule == "rate":
-            novelty = novelty_threshold(novelty, rows.score, weight)
-        if ambiguity is not None and self.ambiguity_rule != "threshold":
-            counted = np.ones(len(weight), bool)
+        elif by_scores:
+            novelty = novelty_threshold(rules.novelty, rows.score, held_out.weight)
+        if by_labels:
+            counted = np.ones(len(rows), bool)
             if self.ambiguity_rule != "rate":
                 # errors are counted among rows that have a class and are not novel
                 novel = Thresholds(novelty=novelty).decide(rows.ambiguity, rows.score)
-                counted = (codes >= 0) & (novel != Decision.NOVEL)
-            wrong = rows.probability.argmax(axis=1) != codes
+                counted = (held_out.codes >= 0) & (novel != Decision.NOVEL)
             ambiguity = ambiguity_threshold(
-                ambiguity,
+                rules.ambiguity,
                 self.ambiguity_rule,
                 rows.ambiguity[counted],
-                wrong[counted],
-                weight[counted],
+                (rows.probability.argmax(axis=1) != held_out.codes)[counted],
+                held_out.weight[counted],
             )
         return Thresholds(ambiguity, novelty)
 
@@ -647,14 +637,6 @@ def _refusal_label(name: str, label: Any, below: int, word: str, classes: np.nda
 
 
 # -- thresholds ------------------------------------------------------------------------------------
-
-
-def known_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The positions of labels among the classes, -1 of others, (n,)."""
-    known = np.isin(labels, classes)
-    codes = np.full(len(labels), -1)
-    codes[known] = np.searchsorted(classes, labels[known])
-    return codes
 
 
 def novelty_threshold(rate: float, score: np.ndarray, weight: np.ndarray) -> float:
