@@ -23,7 +23,7 @@ from kernelpool import ConformalClassifier, RejectClassifier, load, save, to_onn
 from kernelpool.app.cli.app import app
 from kernelpool.app.report import write_report
 from kernelpool.errors import KernelpoolError
-from kernelpool.inspection import check_drift, explain, feature_importance
+from kernelpool.inspection import DECISIONS, check_drift, explain, feature_importance
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -126,26 +126,6 @@ def sets_and_rejection(model, p, _):
     labels(RejectClassifier(model).fit(X, Y), p, None)
 
 
-def onnx(model, p, _):
-    try:
-        graph = to_onnx(model, precision="float64")
-    except KernelpoolError:
-        return  # what cannot be exported is refused
-    session = onnxruntime.InferenceSession(graph.SerializeToString())
-    whole = X.notna().all(axis=1).to_numpy()
-    for at in (whole, ~whole):
-        cells = {name: X.loc[at, [name]].to_numpy(float) for name in X if name not in TEXT}
-        for name in TEXT:
-            cells[name] = X.loc[at, [name]].fillna("").astype(str).to_numpy(object)
-        try:
-            label, proba = session.run(["label", "probabilities"], cells)
-        except Exception:  # missing cells that the graph refuses
-            assert not whole[at].any()
-            continue
-        close(proba, p[at])
-        assert (label == model.classes_[p[at].argmax(axis=1)]).all()
-
-
 def explorer_of(source):
     """The data of the explorer of a page, whose tables show the cells of the data."""
     page = Page(source)
@@ -218,7 +198,7 @@ def commands(model, p, folder):
         run("export", path, "-o", folder / "m.onnx")
 
 
-SURFACES = [labels, explanations, importance, densities, sets_and_rejection, onnx, notebook, report]
+SURFACES = [labels, explanations, importance, densities, sets_and_rejection, notebook, report]
 SURFACES += [drift, commands]
 
 
@@ -226,6 +206,95 @@ SURFACES += [drift, commands]
 @pytest.mark.parametrize("name", [*CLASSIFIERS, *META])
 def test_every_surface_shows_what_the_model_predicts(name, check, tmp_path):
     check(*fitted(name), tmp_path)
+
+
+# -- doors -------------------------------------------------------------------------------------------
+
+ANSWERS = ("predict", "predict_proba", "log_density", "score_samples", "decide", "predict_set")
+
+
+def answers(model, rows):
+    """What a model answers to a frame, or to a path."""
+    return {
+        name: np.asarray(getattr(model, name)(rows)) for name in ANSWERS if hasattr(model, name)
+    }
+
+
+def text_file(model, _, folder):
+    X.to_csv(folder / "rows.csv.gz", index=False)
+    return answers(model, folder / "rows.csv.gz")
+
+
+def parts(model, _, folder):
+    for at in range(0, N, 40):
+        X[at : at + 40].to_parquet(folder / f"{at:03}.parquet")
+    return answers(model, folder)
+
+
+def reloaded(model, _, folder):
+    save(model, folder / "m.safetensors")
+    again = load(folder / "m.safetensors")
+    for why, same in zip(explain(model, X[:5]), explain(again, X[:5]), strict=True):
+        assert why == same
+    return answers(again, X)
+
+
+def command(model, wanted, folder):
+    """Refused rows have no label there."""
+    text_file(model, wanted, folder)
+    save(model, folder / "m.safetensors")
+    out = folder / "answers.parquet"
+    run("predict", folder / "m.safetensors", folder / "rows.csv.gz", "-o", out)
+    table = pd.read_parquet(out)
+    label = table["label"].to_numpy(object)
+    found = {"predict": np.where(table["label"].isna(), wanted["predict"], label)}
+    names = [f"probability_{label}" for label in model.classes_]
+    found["predict_proba"] = table[names].to_numpy()
+    if "log_density" in table:
+        found["score_samples"] = table["log_density"].to_numpy()
+    if "decision" in table:
+        found["decide"] = table["decision"].map(DECISIONS.index).to_numpy()
+        assert (table["label"].isna() == (found["decide"] > 0)).all()
+    return found
+
+
+def graph(model, wanted, _):
+    """What cannot be exported is refused, and so are rows with missing cells but by mixtures."""
+    try:
+        exported = to_onnx(model, precision="float64")
+    except KernelpoolError:
+        assert isinstance(model, ConformalClassifier)
+        return wanted
+    about = {entry.key: entry.value for entry in exported.metadata_props}
+    refused = about["missing_cells"] == "refused"
+    at = X.notna().all(axis=1).to_numpy() if refused else np.ones(N, bool)
+    session = onnxruntime.InferenceSession(exported.SerializeToString())
+    cells = {name: X.loc[at, [name]] for name in X}
+    for name, column in cells.items():
+        text = name in TEXT
+        cells[name] = column.fillna("").astype(str).to_numpy(object) if text else column.to_numpy()
+    found = dict(wanted)
+    names = {"label": "predict", "probabilities": "predict_proba", "decision": "decide"}
+    for output in session.get_outputs():
+        name = names.get(output.name, output.name)
+        found[name] = np.array(wanted[name])
+        found[name][at] = session.run([output.name], cells)[0]
+    return found
+
+
+@pytest.mark.parametrize("door", [text_file, parts, reloaded, command, graph])
+@pytest.mark.parametrize("name", [*CLASSIFIERS, *META])
+def test_every_door_leads_to_the_same_answers(name, door, tmp_path):
+    model, _ = fitted(name)
+    wanted = answers(model, X)
+    found = door(model, wanted, tmp_path)
+    absent = {"log_density", "predict_set"} if door is command else set()
+    assert wanted.keys() - found.keys() <= absent
+    for key, values in found.items():
+        if values.dtype.kind == "f":
+            close(values, wanted[key])
+        else:
+            assert (values == wanted[key]).all(), key
 
 
 @pytest.mark.parametrize("name", ["pool", "shared-kernel", "rbf", "neurons", "parzen"])
@@ -237,8 +306,8 @@ def test_so_do_the_models_of_the_command_line(name, tmp_path):
     run("fit", rows, "-t", "target", "-m", name, *quick.get(name, []), "-o", path)
     assert run("check", path, rows, "--json")["moved"] == []
     model = load(path)
-    assert list(model.feature_names_in_) == list(X)[:4]  # neither the ID nor the date
-    commands(model, model.predict_proba(X[X.columns[:4]]), tmp_path)
+    assert list(model.feature_names_in_) == [name for name in X if name != "id"]
+    commands(model, model.predict_proba(rows), tmp_path)
 
 
 def cells_of_every_kind():
