@@ -2,6 +2,7 @@
 out.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -300,6 +301,10 @@ def test_thresholds_from_stored_predictions():
         stored = RejectClassifier.from_predictions(network, rows, codes, weight, **options)
         assert stored.thresholds_ == fitted.thresholds_
         assert_array_equal(stored.predict(X), fitted.predict(X))
+    bare = replace(rows, score=None)
+    with pytest.warns(UserWarning, match="no row is refused as novel"):
+        stored = RejectClassifier.from_predictions(network, bare, codes, novelty=0.05)
+    assert stored.novelty_threshold_ is None
     with pytest.raises(ValueError, match="ambiguity_rule"):
         RejectClassifier.from_predictions(network, rows, codes, ambiguity_rule="none")
 
