@@ -6,6 +6,7 @@ import decimal
 import gzip
 import math
 import os
+import re
 import string
 import sys
 from pathlib import Path
@@ -27,8 +28,8 @@ from kernelpool.app.readers.table import (
 from kernelpool.errors import TableError
 from kernelpool.tables import files
 from kernelpool.tables.files import ReadOptions, stem_of
-from kernelpool.tables.kinds import CATEGORY, DATE, NUMBER
-from kernelpool.tables.read import scan
+from kernelpool.tables.kinds import CATEGORY, COLUMN_KINDS, DATE, MISSING, NUMBER
+from kernelpool.tables.read import read_table, scan
 
 NAMES = ["a", "b", "color"]
 ROWS = [[f"{i / 4}", f"{(7 * i) % 90 - 3.5}", ("red", "green", "blue")[i % 3]] for i in range(90)]
@@ -386,6 +387,162 @@ def test_cells_of_new_rows(d):
         table_of(batch, dict.fromkeys("ab", NUMBER))
     assert fingerprint(table()) == fingerprint(pa.concat_tables([table(), table()]).slice(0, 80))
     assert fingerprint(table()) != fingerprint(table().slice(1))
+
+
+NUMBERS = [7 * i % 33 for i in range(99)]
+LATE = {
+    # first cells, the last cell, expected kind and cells, or message
+    "a missing one": (NUMBERS, "?", NUMBER),
+    "NA": (NUMBERS, "NA", NUMBER),
+    "a fraction": (NUMBERS, "0.5", NUMBER),
+    "an exponent": (NUMBERS, "1e3", NUMBER),
+    "an odd one": (NUMBERS, "oops", "row 100, column 'c': 'oops'. Take a column for categories"),
+    "a zip code": ([100 + v for v in NUMBERS], "02134", CATEGORY),
+    "few numbers, a word": ([1, 2] * 50, "A", CATEGORY),
+    "nothing, a word": ([""] * 99, "A", CATEGORY),
+    "nothing, a number": ([""] * 99, "7", NUMBER),
+    "booleans, a number": (["true", "false"] * 50, "1", CATEGORY),
+    "numbers, a boolean": ([0, 1] * 50, "true", CATEGORY),
+    "booleans, a word": (["true", "false"] * 50, "unknown", CATEGORY),
+    "dates, one of them late": (["2024-01-31", "1.2.2024"] * 50, "2024-02-01", DATE),
+    "few dates, a word": (["2024-01-31", "2024-02-01"] * 50, "soon", CATEGORY),
+    "dates, a word": (
+        [f"2024-0{1 + i % 9}-{1 + i // 9:02}" for i in range(99)],
+        "x",
+        "row 100, column 'c': 'x'",
+    ),
+    "hexadecimal, a word": (["0x10", "0x11"] * 50, "A", CATEGORY),
+}
+
+
+@pytest.mark.parametrize("block", [100, 1 << 20])
+@pytest.mark.parametrize("form", ["a file", "a folder", "typed"])
+@pytest.mark.parametrize("name", LATE)
+def test_the_last_cell_counts_as_the_first_does(d, monkeypatch, name, form, block):
+    """It lies behind the first block, in another file, or in text of a file with types."""
+    monkeypatch.setattr(files, "BLOCK", block)
+    monkeypatch.setattr(files, "CELLS", block)
+    first, last, expected = LATE[name]
+    cells = [*map(str, first), last]
+    rest = {"x": [i / 7 for i in range(len(cells))], "y": [*"uv"] * 99}
+    rest["y"] = rest["y"][: len(cells)]
+    if form == "a folder":
+        d = d.parent / "folder"
+        d.mkdir()
+        write(d / "1.csv", c=cells[:-1], x=rest["x"][:-1], y=rest["y"][:-1])
+        write(d / "2.csv", c=cells[-1:], x=rest["x"][-1:], y=rest["y"][-1:])
+    elif form == "a file":
+        write(d, c=cells, **rest)
+    else:
+        d = d.with_suffix(".parquet")
+        pq.write_table(pa.table({"c": cells, **rest}), d)
+    if expected not in COLUMN_KINDS:
+        message = expected.replace("row 100", "row 1") if form == "a folder" else expected
+        with pytest.raises(TableError, match=re.escape(message)):
+            read_table(scan(d), "y")
+        return
+    rows = read_table(scan(d), "y")
+    assert rows.kinds["c"] == expected
+    found = rows.X["c"].to_pylist()
+    assert len(found) == len(cells)
+    if expected == CATEGORY:
+        assert found == [cell or None for cell in cells]
+    elif expected == NUMBER:
+        assert found[:-1] == [float(cell) if cell else None for cell in cells[:-1]]
+        assert found[-1] == (None if last in MISSING else float(last))
+    else:
+        assert found[0] == datetime.datetime(2024, 1, 31)
+        assert found[-1] == datetime.datetime(2024, 2, 1)
+
+
+def write(path, **columns):
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([columns, *zip(*columns.values(), strict=True)])
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "classes"),
+    [
+        ("01", "1.0", [0.0, 1.0]),
+        ("01", "2x", ["0", "1", "2x"]),
+        ("01", "true", [False, True]),
+        ("12", "002", ["002", "1", "2"]),
+        ("ab", "NA", ["a", "b"]),
+    ],
+)
+def test_labels_are_read_by_all_of_them(d, monkeypatch, first, last, classes):
+    monkeypatch.setattr(files, "BLOCK", 50)
+    labels = [*(first * 20), last]
+    Path("folder").mkdir()
+    write(d, x=[i / 7 for i in range(41)], y=labels)
+    write("folder/1.csv", x=[i / 7 for i in range(40)], y=labels[:-1])
+    write("folder/2.csv", x=[40 / 7], y=labels[-1:])
+    for path in (d, "folder"):
+        rows = read_table(scan(path), "y")
+        known = [label for label in rows.y.tolist() if label is not None]
+        assert sorted(set(map(repr, known))) == sorted(map(repr, classes))
+        assert [str(label).lower() for label in rows.y[:2]] == [str(v).lower() for v in known[:2]]
+
+
+def test_files_with_types_that_differ(d):
+    Path("f").mkdir()
+    a = [pa.array([1, 2], pa.int8()), pa.array([0.5, None]), ["3", " 4 "]]
+    b = [pa.array([1, 2]), pa.array([3.5, 4]), pa.array([5, None], pa.decimal128(4, 1))]
+    c = [["u", "v"], pa.array(["v", None]).dictionary_encode(), [True, False]]
+    for i in range(3):
+        pq.write_table(pa.table({"a": a[i], "b": b[i], "c": c[i], "y": [0, 1]}), f"f/{i}.parquet")
+    rows = read_table(scan("f"), "y")
+    assert rows.X["a"].to_pylist() == [1, 2, 0.5, None, 3, 4]
+    assert rows.X["b"].to_pylist() == [1, 2, 3.5, 4, 5, None]
+    assert rows.X["c"].to_pylist() == ["u", "v", "v", None, "true", "false"]
+    assert rows.kinds == {"a": NUMBER, "b": NUMBER, "c": CATEGORY}
+
+
+def test_of_many_cells_rows_are_drawn(d, monkeypatch):
+    """The same of a file and of its parts; what a column holds is decided by all rows."""
+    monkeypatch.setattr(files, "BLOCK", 1000)
+    n = 5000
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(n) % 500 == 7, "rare", np.where(rng.random(n) < 0.3, "a", "b"))
+    w = rng.integers(1, 4, n)
+    x, c = [i / 7 for i in range(n)], ["u" if i else "7" for i in range(n)]
+    write(d, x=x, c=c, w=w, y=y, id=range(n))
+    Path("f").mkdir()
+    for i in range(0, n, 1300):
+        at = slice(i, i + 1300)
+        write(f"f/{i:04}.csv", x=x[at], c=c[at], w=w[at], y=y[at], id=range(n)[at])
+    whole = read_table(scan(d), "y", "w")
+    assert whole.left_out == {"id": "it counts the rows"}
+    assert len(whole.y) == whole.n_rows == n
+    assert whole.weight.tolist() == w.tolist()
+    drawn = [read_table(scan(s), "y", "w", keep=["id"], most_cells=2000) for s in (d, "f")]
+    for rows in drawn:
+        assert rows.kinds == {"x": NUMBER, "c": CATEGORY}
+        assert rows.n_rows == n
+        assert 1000 <= len(rows.y) < 1100
+        at = rows.positions
+        assert rows.X["x"].to_pylist() == [x[i] for i in at]
+        assert rows.y.tolist() == y[at].tolist()
+        assert sum(rows.y == "rare") == 10  # all of them
+        for k in "a", "b", "rare":
+            share = w[y == k].sum() / w.sum()
+            assert rows.weight[rows.y == k].sum() / rows.weight.sum() == pytest.approx(share)
+    assert drawn[0].positions.tolist() == drawn[1].positions.tolist()
+    assert [text.split(" ")[1] for text in drawn[1].ids] == [f"({i})" for i in drawn[1].positions]
+    assert drawn[1].ids[-1].split(" ")[0] == str(drawn[1].positions[-1] % 1300 + 1)
+    part = drawn[0].at(drawn[0].y == "rare")
+    assert part.ids.tolist() == [f"{i + 1} ({i})" for i in range(7, n, 500)]
+    assert part.X["c"].to_pylist() == ["u"] * 10
+
+
+def test_weights_and_targets_of_numbers(d):
+    write(d, x=[1.5, 2, 3.5], w=["1", "-2", "x"], y=["0.5", "-1e3", "2"])
+    rows = read_table(scan(d), "y", drop=["w"], labeled=False)
+    assert rows.y.tolist() == [0.5, -1000, 2]
+    with pytest.raises(TableError, match="row 2, column 'w': '-2' is no weight"):
+        read_table(scan(d), "y", "w")
+    with pytest.raises(TableError, match="y must hold numbers; found 'x'"):
+        read_table(scan(d), "w", labeled=False)
 
 
 # -- targets ---------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -274,14 +274,22 @@ class Rows:
     target: str
     label: str
     """What was read."""
-    values: dict[Any, Any] | None
+    values: dict[Any, Any] | None = None
     """The label that each distinct text stands for; None where labels are as they are in the
     file.
     """
 
-    def at(self, index: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Features and labels of some of the rows."""
-        return self.X.take(index), self.y[index]
+    def at(self, index: np.ndarray) -> "Rows":
+        """Some of the rows, by their positions or a mask."""
+        index = np.arange(len(self.y))[index]
+        return replace(
+            self,
+            X=self.X.take(index),
+            y=self.y[index],
+            weight=None if self.weight is None else self.weight[index],
+            positions=self.positions[index],
+            ids=self.ids[index],
+        )
 
 
 def read_table(
@@ -358,9 +366,9 @@ def read_table(
         if kind is None:
             odd[name] = str(cells[name].odd), None
             continue
-        column, cell = _typed(table[name], kind)
-        if cell is not None:
-            odd[name] = cell, kind
+        column, bad = typed(table[name], kind)
+        if bad.any():
+            odd[name] = str(table[name][int(np.argmax(bad))]).strip(), kind
             continue
         if kind == NUMBER and of_types[name] == ANY_TEXT:
             column = _whole(column)
@@ -380,7 +388,7 @@ def read_table(
         values_of(labels, values),
         drawn.weight,
         drawn.positions,
-        _ids(in_file, [others[name] for name in keep]),
+        row_ids(in_file, [others[name] for name in keep]),
         draw.n_rows,
         column_kinds,
         left_out,
@@ -488,27 +496,26 @@ def kind_of_type(kind: Any) -> str | None:
     return ANY_TEXT if is_text or types.is_null(kind) else None
 
 
-def _typed(column: Any, kind: str) -> tuple[Any, str | None]:
-    """A column of a kind, and the first cell that has another one."""
+def typed(column: Any, kind: str) -> tuple[Any, np.ndarray]:
+    """A column as one of a kind; and which cells, missing then, are none of it, (n,)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    bad = np.zeros(len(column), bool)
     if pa.types.is_decimal(column.type) or (kind == NUMBER and pa.types.is_boolean(column.type)):
         column = pc.cast(column, pa.float64(), safe=False)
+    of_type = kind_of_type(column.type)
     if kind == CATEGORY:
-        if kind_of_type(column.type) in (ANY_TEXT, DATE):
+        if of_type in (ANY_TEXT, DATE):
             column = arrow_text(column, ())
-        encoded = kind_of_type(column.type) == CATEGORY
-        return column if encoded else column.dictionary_encode(), None
-    if kind_of_type(column.type) == kind:
-        return column, None
+        return column if of_type == CATEGORY else column.dictionary_encode(), bad
+    if of_type == kind:
+        return column, bad
     x, bad = (parsed_days if kind == DATE else parsed_numbers)(column.cast(pa.string()))
-    if bad.any():
-        return None, str(column[int(np.argmax(bad))]).strip()
     if kind == DATE:
         x = np.round(MICROSECONDS * x)
     cells = pa.chunked_array([pa.array(x, from_pandas=True)])
-    return cells.cast(pa.int64()).cast(pa.timestamp("us")) if kind == DATE else cells, None
+    return cells.cast(pa.int64()).cast(pa.timestamp("us")) if kind == DATE else cells, bad
 
 
 def typed_table(scan: Scan, table: Any, kinds: Mapping[str, str]) -> Any:
@@ -517,8 +524,9 @@ def typed_table(scan: Scan, table: Any, kinds: Mapping[str, str]) -> Any:
 
     columns = {}
     for name, kind in kinds.items():
-        columns[name], cell = _typed(table[name], kind)
-        if cell is not None:
+        columns[name], bad = typed(table[name], kind)
+        if bad.any():
+            cell = str(table[name][int(np.argmax(bad))]).strip()
             raise _not_numbers(scan, {name: (cell, kind)})
     return pa.table(columns)
 
@@ -649,7 +657,7 @@ def values_of(labels: Any, values: Mapping[Any, Any] | None = None) -> np.ndarra
     return np.array([*distinct, None], object)[at] if (at < 0).any() else np.array(distinct)[at]
 
 
-def _ids(numbers: np.ndarray, columns: Sequence[Any]) -> np.ndarray:
+def row_ids(numbers: np.ndarray, columns: Sequence[Any]) -> np.ndarray:
     """Numbers of rows, with the cells of columns that identify rows."""
     if not columns:
         return numbers
