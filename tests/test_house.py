@@ -182,7 +182,7 @@ def test_private_names_stay_in_their_room():
         "data": 9,
         "decide": 5,
         "em_log": 3,
-        "inspection": 18,
+        "inspection": 17,
         "parzen": 3,
         "rows": 1,
         "tables": 16,

@@ -390,14 +390,14 @@ class RejectClassifier(MetaClassifier):
 
     def _thresholds(self, rules: Thresholds, held_out: HeldOut) -> Thresholds:
         """The thresholds that the rules set on held-out rows."""
-        ambiguity = rules.ambiguity
-        novelty = rules.novelty
+        ambiguity: Any = rules.ambiguity
+        novelty: Any = rules.novelty
         rows = held_out.rows
         by_labels, by_scores = self._by_rows(rules)
         if rows.score is None:
             novelty = None  # a pool may have come out without densities
         elif by_scores:
-            novelty = novelty_threshold(rules.novelty, rows.score, held_out.weight)
+            novelty = novelty_threshold(novelty, rows.score, held_out.weight)
         if by_labels:
             counted = np.ones(len(rows), bool)
             if self.ambiguity_rule != "rate":
@@ -405,7 +405,7 @@ class RejectClassifier(MetaClassifier):
                 novel = Thresholds(novelty=novelty).decide(rows.ambiguity, rows.score)
                 counted = (held_out.codes >= 0) & (novel != Decision.NOVEL)
             ambiguity = ambiguity_threshold(
-                rules.ambiguity,
+                ambiguity,
                 self.ambiguity_rule,
                 rows.ambiguity[counted],
                 (rows.probability.argmax(axis=1) != held_out.codes)[counted],

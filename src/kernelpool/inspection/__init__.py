@@ -1,10 +1,10 @@
 """What a fitted classifier and its predictions can be asked besides the class of a row.
 
-Why a row got its class (`explain`), which features matter (`feature_importance`), how frequent the
-classes are among rows without labels (`estimate_class_prior`), whether rows are still like those of
-the training (`check_drift`), which of two classifiers is better (`compare_models`), what a model is
-made of (`describe`), how good predictions are (`Metrics`), and what is certain of their error
-(`bounds`).
+Probabilities, densities and labels by one pass over the rows (`predictions`), why a row got its
+class (`explain`), which features matter (`feature_importance`), how frequent the classes are among
+rows without labels (`estimate_class_prior`), whether rows are still like those of the training
+(`check_drift`), which of two classifiers is better (`compare_models`), what a model is made of
+(`describe`), how good predictions are (`Metrics`), and what is certain of their error (`bounds`).
 """
 
 from . import bounds

@@ -119,7 +119,7 @@ class FittedPipeline:
             self._form = columns.of_codes()  # of what the model takes
             self.model = self.model._with_columns(self._form)
         elif X is not None:
-            self._form = columns = Columns.learn(self._after_steps(X))
+            self._form = columns = Columns.learn(transformed(self.steps, X))
         self._columns = columns
         self.categories = () if columns is None else columns.categories
 
@@ -145,19 +145,14 @@ class FittedPipeline:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def _after_steps(self, X: Any) -> Any:
-        for step in self.steps:
-            X = step.transform(X)
-        return X
-
     def transform(self, X: Any) -> np.ndarray:
         """Rows as the model inside takes them, (n, d): codes, NaN where a cell is missing."""
-        return self._columns.encode(self._after_steps(X))
+        return self._columns.encode(transformed(self.steps, X))
 
     def cells(self, X: Any) -> list[list[Any]]:
         """The cells of `features` as their user knows them."""
         if self.made:
-            return cells_of(self._columns, self.rows(X), self._after_steps(X))
+            return cells_of(self._columns, self.rows(X), transformed(self.steps, X))
         return cells_of(self.input, self.input.encode(X), X)
 
     def rows(self, X: Any) -> np.ndarray:
@@ -240,8 +235,8 @@ def layers(estimator: Any) -> tuple[list[Any], list[Any]]:
     while True:
         attribute = inside_of(estimator)
         if attribute == "steps":
-            *before, (_, inner) = estimator.steps
-            steps += [step for _, step in before if step not in (None, "passthrough")]
+            inner = estimator.steps[-1][1]
+            steps += transformers(estimator)
         else:
             inner = getattr(estimator, attribute or "_inner", None)
         if inner is None:
@@ -277,11 +272,15 @@ def inside_of(estimator: Any) -> str | None:
     return None
 
 
-def transformed(pipeline: Pipeline, X: Any) -> Any:
-    """Rows as the last step of a pipeline takes them."""
-    for _, step in pipeline.steps[:-1]:
-        if step not in (None, "passthrough"):
-            X = step.transform(X)
+def transformers(pipeline: Pipeline) -> list[Any]:
+    """The steps of a pipeline before the last one."""
+    return [step for _, step in pipeline.steps[:-1] if step not in (None, "passthrough")]
+
+
+def transformed(steps: list[Any], X: Any) -> Any:
+    """Rows after some transformers."""
+    for step in steps:
+        X = step.transform(X)
     return X
 
 

@@ -30,7 +30,7 @@ import numpy as np
 from ..arrays import to_numpy
 from ..records import saved
 from .description import Inspected
-from .pipeline import inside_of, layers, transformed
+from .pipeline import inside_of, layers, transformed, transformers
 
 NOTHING_BELOW = float(np.finfo(np.float64).min)
 """A threshold of log-density under which only rows of no density fall."""
@@ -119,22 +119,15 @@ class Predictions:
 
     def at(self, index: Any) -> Self:
         """Those of some of the rows."""
-        return type(self)(
-            self.classes,
-            *(None if values is None else values[index] for values in self._by_row()),
-        )
+        columns: Any = [c if c is None else c[index] for c in self._by_row()]
+        return type(self)(self.classes, *columns)
 
     @classmethod
     def joined(cls, batches: Sequence[Self]) -> Self:
         """Those of several batches of rows by one classifier, one after the other."""
-        columns = zip(*(batch._by_row() for batch in batches), strict=True)
-        return cls(
-            batches[0].classes,
-            *(
-                None if any(c is None for c in column) else np.concatenate(column)
-                for column in columns
-            ),
-        )
+        columns: Any = zip(*(batch._by_row() for batch in batches), strict=True)
+        columns = [None if any(c is None for c in cs) else np.concatenate(cs) for cs in columns]
+        return cls(batches[0].classes, *columns)
 
     def _by_row(self) -> list[Any]:
         return [getattr(self, field.name) for field in fields(self)[1:]]  # type: ignore[arg-type]
@@ -151,20 +144,12 @@ class Predictions:
         """From arrays of any library, all rows accepted; without `predicted`, the most probable
         classes.
         """
-        probability = np.asarray(to_numpy(probability), np.float64)
-        score, log_density = (
-            None if values is None else np.asarray(to_numpy(values), np.float64)
-            for values in (score, log_density)
-        )
-        predicted = probability.argmax(axis=1) if predicted is None else to_numpy(predicted)
-        return cls(
-            np.asarray(classes),
-            probability,
-            np.asarray(predicted, np.int64),
-            np.full(len(probability), Decision.ACCEPTED, np.int8),
-            score,
-            log_density,
-        )
+        columns = (probability, score, log_density)
+        floats: Any = [c if c is None else np.asarray(to_numpy(c), np.float64) for c in columns]
+        proba, score, density = floats
+        codes: Any = proba.argmax(axis=1) if predicted is None else to_numpy(predicted)
+        accepted = np.zeros(len(codes), np.int8)
+        return cls(np.asarray(classes), proba, codes.astype(np.int64), accepted, score, density)
 
 
 def asked(model: Any, method: str, X: Any) -> Any:
@@ -172,16 +157,12 @@ def asked(model: Any, method: str, X: Any) -> Any:
     return getattr(model, method)(X) if model is not None and hasattr(model, method) else None
 
 
-def log_density_inside(model: Any, X: Any) -> np.ndarray | None:
+def log_density_inside(model: Any, X: Any) -> Any:
     """log p(x|C_k) by the innermost model, (n, K), in the features that it takes; None where it has
     none.
     """
     estimators, steps = layers(model)
-    if not hasattr(estimators[-1], "log_density"):
-        return None
-    for step in steps:
-        X = step.transform(X)
-    return np.asarray(to_numpy(estimators[-1].log_density(X)), np.float64)
+    return asked(estimators[-1], "log_density", transformed(steps, X))
 
 
 def predictions(
@@ -210,7 +191,7 @@ def predictions(
     """
     attribute = inside_of(model)
     if attribute == "steps":  # of a pipeline
-        X = transformed(model, X)
+        X = transformed(transformers(model), X)
         return predictions(model.steps[-1][1], X, score=score, log_density=log_density)
     if attribute in ("best_estimator_", "estimator"):
         return predictions(getattr(model, attribute), X, score=score, log_density=log_density)
