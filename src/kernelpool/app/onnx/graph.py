@@ -200,14 +200,16 @@ class Tensor(NDArrayOperatorsMixin):
         """Squared distances from centers, (n, M), along the features of each kernel where it has a
         `weight` for them, (M, d).
 
-        By products where the type can bear the cancellation and kernels are not `narrow`.
+        By products where the type can bear the cancellation and kernels are not `narrow`, else a
+        feature at a time.
         """
         weight = np.ones_like(center) if weight is None else weight
         if self.graph.dtype == np.float64 and not narrow:
             constant = (center**2 * weight).sum(axis=1)
             return self @ (-2 * (center * weight).T) + (self * self) @ weight.T + constant
-        difference = self.unsqueeze(1) - center  # (n, M, d)
-        return (difference * difference * weight).sum(2)
+        differences = [self.take([i]) - center[:, i] for i in range(center.shape[1])]
+        squared: Any = sum(a * a * w for a, w in zip(differences, weight.T, strict=True))
+        return squared  # type: ignore[no-any-return]
 
     def gaussian(
         self, mean: np.ndarray, variance: np.ndarray, known: "Tensor | None" = None
