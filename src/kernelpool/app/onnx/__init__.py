@@ -49,8 +49,9 @@ def to_onnx(
         `SharingAverageClassifier`, `ParzenClassifier` and `ReducedParzenClassifier` (with a named
         kernel), `RBFNetworkClassifier`, `EMLogClassifier`, `EMLogRegressor`,
         `CompetitiveNeuronsClassifier`; a `Pipeline` that ends with one of them, after transformers
-        that skl2onnx converts; or a `RejectClassifier` around any of these, which returns
-        ``decision`` as well: 0 for an accepted row, 1 for an ambiguous, 2 for a novel one.
+        that skl2onnx converts; a search, for the model that it chose; or a `RejectClassifier` around
+        any of these, which returns ``decision`` as well: 0 for an accepted row, 1 for an ambiguous,
+        2 for a novel one.
     path : str, path or None, default=None
         Where to write the model, if anywhere; all at once or not at all.
     precision : {"mixed", "float32", "float64"}, default="mixed"
