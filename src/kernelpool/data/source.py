@@ -34,7 +34,7 @@ from ..tables.read import (
     labels_of,
     read_table,
     scan,
-    typed_table,
+    typed,
     values_of,
     weights_of,
 )
@@ -384,6 +384,8 @@ def _read_table(X: Any, y: Any, weight: Any, kinds: Mapping[str, str], **setting
 
 def _typed_batches(X: Any, y: Any, weight: Any, kinds: Mapping[str, str]) -> Iterator[Batch]:
     """All rows, with columns of the kinds that all rows have; in one batch where they are few."""
+    import pyarrow as pa
+
     rows, source = _read_table(X, y, weight, kinds, most_cells=IN_MEMORY // 8)
     if len(rows.y) == rows.n_rows:
         yield rows.X, rows.y, rows.weight
@@ -391,7 +393,7 @@ def _typed_batches(X: Any, y: Any, weight: Any, kinds: Mapping[str, str]) -> Ite
     targets = [y] if weight is None else [y, weight]
     for batch in source.batches([*rows.kinds, *targets]):
         yield (
-            typed_table(source, batch.table, rows.kinds),
+            pa.table({name: typed(batch.table[name], k)[0] for name, k in rows.kinds.items()}),
             values_of(labels_of(batch, y), rows.values),
             None if weight is None else weights_of(batch, weight),
         )

@@ -12,7 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -68,8 +68,8 @@ CELLS = 1 << 20
 DELIMITERS = ",;\t|"
 """One of them is found in the first line."""
 
-SEPARATOR_LINE = re.compile(r'"?sep=(.)"?(\r\n|\n|\r)')
-"""What spreadsheets write before the header to name the delimiter."""
+ENCODINGS = ["utf-8", "latin-1"]
+"""The first in which the first bytes of a file can be read, but for UTF-16, which has a mark."""
 
 
 @dataclass(frozen=True)
@@ -109,15 +109,16 @@ def stem_of(path: str) -> str:
 
 
 @contextmanager
-def readable(label: str, after: Callable[[], str] = str) -> Iterator[None]:
-    """Errors of the system and of Arrow name the file."""
+def readable(label: str, sizes: Sequence[int] = ()) -> Iterator[None]:
+    """Errors of the system and of Arrow name the file, and the row after pieces of these sizes."""
     import pyarrow as pa
 
     try:
         yield
     except (pa.ArrowException, MemoryError) as error:  # wrong lengths ask for memory
         text = shown(str(error).strip().split("\n")[0] or type(error).__name__, 300)
-        raise TableError(f"{label}: {after()}{text}") from None
+        after = f"damaged after row {sum(sizes)}: " if sizes else ""
+        raise TableError(f"{label}: {after}{text}") from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise TableError(f"{label}: {shown(reason, 300)}.") from None
@@ -154,7 +155,7 @@ def opened(path: str, label: str, options: ReadOptions) -> File:
         elif head[:4] == b"PK\x03\x04":
             rows = _workbook(path, label)
             schema = rows.schema
-            pieces = partial(_selected, rows)
+            pieces = lambda _: iter([rows])  # noqa: E731
             typed = False
         else:
             not_table = (kind for magic, kind in NOT_TABLES.items() if re.match(magic, head[:1000]))
@@ -162,9 +163,8 @@ def opened(path: str, label: str, options: ReadOptions) -> File:
             if kind is not None:
                 advice = "Save the table as CSV, Parquet or Arrow (Feather version 2)."
                 raise TableError(f"{label}: this is {kind}.", advice)
-            text = _Text.of(path, label, head, options)
-            schema = pa.schema([(name, pa.string()) for name in text.names])
-            pieces = text.pieces
+            names, pieces = _text(path, label, head, options)
+            schema = pa.schema([(name, pa.string()) for name in names])
             typed = False
     return File(label, checked(label, schema), typed, pieces)
 
@@ -239,10 +239,6 @@ def _workbook(path: str, label: str) -> Any:
     return pa.record_batch(arrays, names=[column[0] for column in columns])
 
 
-def _selected(rows: Any, columns: Sequence[str]) -> Iterator[Any]:
-    yield rows.select(columns)
-
-
 def _cell(value: Any) -> str:
     """A cell of a workbook as text; a date without a time is a day."""
     text = "" if value is None else str(value).strip()
@@ -252,107 +248,89 @@ def _cell(value: Any) -> str:
 # -- delimited text --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Text:
-    """A text file whose first row has been read."""
+def _text(
+    path: str, label: str, head: bytes, options: ReadOptions
+) -> tuple[list[str], Callable[..., Iterator[Any]]]:
+    """The names of the columns, and the rows as record batches of strings."""
+    import pyarrow as pa
 
-    path: str
-    label: str
-    names: list[str]
-    delimiter: str
-    skipped: int
-    """Lines before the first row of cells."""
-    encoding: str
-    codec: str | None
-
-    @classmethod
-    def of(cls, path: str, label: str, head: bytes, options: ReadOptions) -> "_Text":
-        import pyarrow as pa
-
-        codec = next((codec for magic, codec in COMPRESSED.items() if head.startswith(magic)), None)
-        if codec is not None:
-            with pa.input_stream(path, compression=codec) as stream:
-                head = stream.read(HEAD)
-        encoding = options.encoding or _encoding(head)
-        try:
+    codec = next((codec for magic, codec in COMPRESSED.items() if head.startswith(magic)), None)
+    if codec is not None:
+        with pa.input_stream(path, compression=codec) as stream:
+            head = stream.read(HEAD)
+    is_utf16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    encodings = [options.encoding] if options.encoding else ["utf-16"] if is_utf16 else ENCODINGS
+    for encoding in encodings:
+        with suppress(UnicodeError):
             text = codecs.getincrementaldecoder(encoding)().decode(head).removeprefix("\ufeff")
-        except UnicodeError:
-            advice = "Pass another --text encoding=NAME."
-            raise TableError(f"{label}: not {encoding} text.", advice) from None
-        start = len(text) - len(text.lstrip("\r\n"))
-        separator = SEPARATOR_LINE.match(text, start)
-        start = start if separator is None else separator.end()
-        body = text[start:]
-        if not body.strip():
-            raise TableError(f"{label}: the file is empty.")
-        delimiter = options.delimiter or (separator[1] if separator else None)
-        names, delimiter, n_lines = _first_row(label, body, delimiter, options.header)
-        skipped = len(re.findall(r"\r\n|\r|\n", text[:start])) + n_lines * options.header
-        return cls(path, label, names, delimiter, skipped, encoding, codec)
+            break
+    else:
+        advice = "Pass another --text encoding=NAME."
+        raise TableError(f"{label}: not {encoding} text.", advice)
+    body = text.lstrip("\r\n")
+    if not body.strip():
+        raise TableError(f"{label}: the file is empty.")
+    names, delimiter, n_lines = _first_row(label, body, options.delimiter, options.header)
+    n_blank = len(text[: len(text) - len(body)].splitlines())
+    skipped = n_blank + n_lines * options.header
+    return names, partial(_parsed, path, label, names, codec, encoding, delimiter, skipped)
 
-    def pieces(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Record batches of strings; errors name the row."""
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
 
-        row = 0
-        try:
-            with pa.input_stream(self.path, compression=self.codec) as stream:
-                reader = arrow_csv.open_csv(
-                    stream,
-                    arrow_csv.ReadOptions(
-                        use_threads=False,
-                        block_size=BLOCK,
-                        column_names=self.names,
-                        skip_rows=self.skipped,
-                        encoding=self.encoding,
-                    ),
-                    arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-                    arrow_csv.ConvertOptions(
-                        column_types=dict.fromkeys(self.names, pa.string()),
-                        null_values=[""],
-                        strings_can_be_null=True,
-                        include_columns=[*columns],
-                    ),
-                )
-                for piece in reader:
-                    yield piece
-                    row += len(piece)
-        except pa.ArrowInvalid as error:
-            text = str(error)
-            if "Could not skip" in text or "Empty CSV" in text:  # a header, and nothing below it
-                return
-            raise self._error(text, row) from None
+def _parsed(
+    path: str,
+    label: str,
+    names: list[str],
+    codec: str | None,
+    encoding: str,
+    delimiter: str,
+    skipped: int,
+    columns: Sequence[str],
+) -> Iterator[Any]:
+    """Record batches of strings; errors name the row. `skipped` lines come before the rows."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
 
-    def _error(self, text: str, row: int) -> TableError:
-        """An error of Arrow's parser, with the row where it is known."""
+    row = 0
+    try:
+        with pa.input_stream(path, compression=codec) as stream:
+            reader = arrow_csv.open_csv(
+                stream,
+                arrow_csv.ReadOptions(
+                    use_threads=False,
+                    block_size=BLOCK,
+                    column_names=names,
+                    skip_rows=skipped,
+                    encoding=encoding,
+                ),
+                arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                arrow_csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.string()),
+                    null_values=[""],
+                    strings_can_be_null=True,
+                    include_columns=[*columns],
+                ),
+            )
+            for piece in reader:
+                yield piece
+                row += len(piece)
+    except pa.ArrowInvalid as error:
+        text = str(error)
+        if "Could not skip" in text or "Empty CSV" in text:  # a header, and nothing below it
+            return
         at = re.search(r"Row #(\d+): ", text)
-        where = f"{self.label}, " + (
-            f"row {int(at[1]) - self.skipped}" if at else f"after row {row}"
-        )
+        where = f"{label}, " + (f"row {int(at[1]) - skipped}" if at else f"after row {row}")
         cells = re.search(r"Expected (\d+) columns, got (\d+): (.*)", text)
         if cells is not None:
             count = f"{plural(int(cells[2]), 'cell')} where the header has {cells[1]}"
-            return TableError(f"{where}: {count}: {quoted(cells[3])}.")
+            raise TableError(f"{where}: {count}: {quoted(cells[3])}.") from None
         if "straddling" in text:
-            return TableError(f"{where}: a row is longer than {BLOCK:,} bytes.")
+            raise TableError(f"{where}: a row is longer than {BLOCK:,} bytes.") from None
         if "UTF8" in text:
             column = re.search(r"In CSV column #(\d+)", text)
-            where += f", column {quoted(self.names[int(column[1])])}" if column else ""
+            where += f", column {quoted(names[int(column[1])])}" if column else ""
             advice = "Pass its encoding, such as --text encoding=latin-1."
-            return TableError(f"{where}: not UTF-8 text.", advice)
-        return TableError(f"{where}: {shown(text, 300)}")
-
-
-def _encoding(head: bytes) -> str:
-    """UTF-16 by its mark; otherwise UTF-8 where the first bytes are, and else Latin-1."""
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        return "latin-1"
-    return "utf-8"
+            raise TableError(f"{where}: not UTF-8 text.", advice) from None
+        raise TableError(f"{where}: {shown(text, 300)}") from None
 
 
 def _first_row(

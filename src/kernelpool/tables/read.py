@@ -125,32 +125,32 @@ class Scan:
         schema = pa.schema([(name, self.types[name]) for name in columns])
         first = 0
         for file in self.files:
-            row = 1
-            with readable(file.label, lambda: _after(row - 1)):  # noqa: B023
+            sizes: list[int] = []
+            with readable(file.label, sizes):
                 for piece in file.pieces(columns):
                     if file.typed:
                         piece.validate(full=True)  # a damaged file may hold wrong lengths
                     if len(piece):
                         table = pa.Table.from_batches([piece]).select(columns)
-                        table = table if file.typed else self._plain(table)
-                        yield Batch(file.label, first, row, table.cast(schema))
-                    row += len(piece)
+                        table = (table if file.typed else self._plain(table)).cast(schema)
+                        yield Batch(file.label, first, 1 + sum(sizes), table)
+                    sizes.append(len(piece))
                     first += len(piece)
 
     def _plain(self, table: Any) -> Any:
-        """Text with decimal points, null where the options call a cell missing."""
-        import pyarrow as pa
+        """Text with decimal points, empty where the options call a cell missing."""
         import pyarrow.compute as pc
 
-        for i, column in enumerate(table.columns):
-            if self.options.decimal != ".":
-                comma = rf"^(\s*[+-]?[0-9]*){re.escape(self.options.decimal)}([0-9]+([eE][+-]?[0-9]+)?\s*)$"
-                column = pc.replace_substring_regex(column, comma, r"\1.\2")
-            if self.options.missing:
-                words = pa.array(self.options.missing, pa.string())
-                absent = pc.is_in(pc.utf8_trim_whitespace(column), value_set=words)
-                column = pc.if_else(absent, pa.scalar(None, pa.string()), column)
-            table = table.set_column(i, table.column_names[i], column)
+        number = (
+            rf"^(\s*[+-]?[0-9]*){re.escape(self.options.decimal)}([0-9]+([eE][+-]?[0-9]+)?\s*)$"
+        )
+        words = "|".join(map(re.escape, self.options.missing))
+        plain = {number: r"\1.\2"} if self.options.decimal != "." else {}
+        plain |= {rf"^\s*({words})\s*$": ""} if words else {}
+        for pattern, text in plain.items():
+            for i, column in enumerate(table.columns):
+                column = pc.replace_substring_regex(column, pattern, text)
+                table = table.set_column(i, table.column_names[i], column)
         return table
 
 
@@ -213,10 +213,6 @@ def _types(files: Sequence[File]) -> dict[str, Any]:
         numbers = all(kind_of_type(kind) == NUMBER for kind in kinds)
         types[name] = kinds[0] if len(kinds) == 1 else pa.float64() if numbers else pa.string()
     return types
-
-
-def _after(row: int) -> str:
-    return f"damaged after row {row}: " if row else ""
 
 
 def _spooled(stream: Any) -> Any:
@@ -347,7 +343,6 @@ def read_table(
     draw, cells, starts = next(found for found in passes if found is not None)
     drawn = draw.drawn()
     table, others = drawn.rows
-    labels = _numbers_of(others[0]) if not labeled else others[0]
     distinct = [label for label in draw.codes if label is not None]
     values: dict[Any, Any] | None = None
     if labeled and given.get(str(target)) == CATEGORY:
@@ -385,7 +380,7 @@ def read_table(
     in_file = drawn.positions - starts[np.searchsorted(starts, drawn.positions, "right") - 1] + 1
     return Rows(
         pa.table(columns),
-        values_of(labels, values),
+        values_of(others[0], values) if labeled else _numbers_of(others[0]),
         drawn.weight,
         drawn.positions,
         row_ids(in_file, [others[name] for name in keep]),
@@ -518,19 +513,6 @@ def typed(column: Any, kind: str) -> tuple[Any, np.ndarray]:
     return cells.cast(pa.int64()).cast(pa.timestamp("us")) if kind == DATE else cells, bad
 
 
-def typed_table(scan: Scan, table: Any, kinds: Mapping[str, str]) -> Any:
-    """Some columns of a batch, as those that `read_table` makes of all."""
-    import pyarrow as pa
-
-    columns = {}
-    for name, kind in kinds.items():
-        columns[name], bad = typed(table[name], kind)
-        if bad.any():
-            cell = str(table[name][int(np.argmax(bad))]).strip()
-            raise _not_numbers(scan, {name: (cell, kind)})
-    return pa.table(columns)
-
-
 def _whole(column: Any) -> Any:
     """Whole numbers as such where no cell is missing."""
     import pyarrow as pa
@@ -611,32 +593,26 @@ def labels_of(batch: Batch, name: str) -> Any:
     return arrow_text(column, ()) if kind in (ANY_TEXT, DATE) else column
 
 
+def _numbers_of(labels: Any) -> np.ndarray:
+    """A target that is no class, (n,)."""
+    column, wrong = typed(labels, NUMBER)
+    if wrong.any():
+        raise TableError(f"y must hold numbers; found {quoted(labels[int(np.argmax(wrong))])}.")
+    return np.asarray(column, np.float64)
+
+
 def weights_of(batch: Batch, name: str) -> np.ndarray:
     """Finite numbers, none negative, (n,)."""
-    import pyarrow as pa
-
-    column = batch.table[name]
-    if kind_of_type(column.type) not in (ANY_TEXT, NUMBER):
-        raise TableError(f"{batch.file}, column {quoted(name)}: {column.type} are no weights.")
-    x = parsed_numbers(column.cast(pa.string()))[0]
-    wrong = ~(x >= 0)
+    column, wrong = typed(batch.table[name], NUMBER)
+    x = np.asarray(column, np.float64)
+    wrong |= ~((x >= 0) & (x < np.inf))
     if wrong.any():
         at = int(np.argmax(wrong))
         raise TableError(
-            f"{batch.place(at, name)}: {quoted(column[at])} is no weight, which is a finite number "
-            "and not negative."
+            f"{batch.place(at, name)}: {quoted(batch.table[name][at])} is no weight, which is a "
+            "finite number and not negative."
         )
     return x
-
-
-def _numbers_of(column: Any) -> Any:
-    """A target of numbers."""
-    import pyarrow as pa
-
-    x, bad = parsed_numbers(column.cast(pa.string()))
-    if bad.any():
-        raise TableError(f"y must hold numbers; found {quoted(column[int(np.argmax(bad))])}.")
-    return pa.array(x, from_pandas=True)
 
 
 def label_values(texts: Sequence[str]) -> list[Any]:
