@@ -83,7 +83,7 @@ CASES = [
     ),
     refused(r"inconsistent numbers of samples: \[200, 199\]", y=Y[:-1]),
     refused("contains infinity", X=np.where(np.arange(400).reshape(200, 2) == 7, np.inf, X)),
-    refused("could not convert string to float", X=np.full((200, 2), "red")),
+    refused("could not convert string to float", X=np.full((200, 2), b"red")),
     refused(
         r"means of Start must lie near the rows; one lies 9e\+299 standard deviations",
         n_kernels=2,

@@ -229,7 +229,9 @@ def test_many_levels_take_no_array_of_rows_by_levels():
     rng = np.random.default_rng(0)
     value = rng.integers(0, 10_000, 20_000)
     y = rng.integers(0, 2, 20_000)
-    table = pd.DataFrame({"value": value.astype(str), "x": rng.normal(size=20_000) + y})
+    table = pd.DataFrame(
+        {"value": np.char.add("v", value.astype(str)), "x": rng.normal(size=20_000) + y}
+    )
     tracemalloc.start()
     model = SharedKernelClassifier([1, 1], training="em", random_state=0).fit(table, y)
     probability = model.predict_proba(table)

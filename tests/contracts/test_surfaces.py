@@ -30,6 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 N = 100
 AGE = "age (years)"
 TOWN = '<b>città</b>, "home"'
+DAY = "signed up"
 close = partial(np.testing.assert_allclose, rtol=0, atol=1e-6)
 
 
@@ -46,7 +47,7 @@ def table():
             "paid?": rng.random(N) < 0.3 + 0.5 * rare,
             "dose": rng.normal(size=N),
             "id": [f"C{i:04}" for i in rng.permutation(N)],
-            "signed up": pd.date_range("2024-01-01", periods=N).strftime("%Y-%m-%d"),
+            DAY: pd.date_range("2024-01-01", periods=N).strftime("%Y-%m-%d"),
         }
     )
     X[[AGE, TOWN]] = X[[AGE, TOWN]].mask(rng.random((N, 2)) < 0.2, None)
@@ -54,7 +55,15 @@ def table():
 
 
 X, Y = table()
-TEXT = {name: set(X[name].dropna().astype(str)) for name in X if X[name].dtype != float}
+TEXT = {
+    name: set(X[name].dropna().astype(str)) for name in X if X[name].dtype != float and name != DAY
+}
+
+
+def with_days(frame):
+    """Dates as days since 1970."""
+    since = pd.to_datetime(frame[DAY]) - pd.Timestamp(0)
+    return frame.assign(**{DAY: since / pd.Timedelta(days=1)})
 
 
 @cache
@@ -65,7 +74,8 @@ def fitted(name):
 
 def assert_in_data(frame):
     assert list(frame.columns) == list(X.columns)
-    for name, column in frame.items():
+    assert with_days(frame)[DAY].between(*with_days(X)[DAY].iloc[[0, -1]]).all()
+    for name, column in with_days(frame).items():
         assert set(column.astype(str)) <= TEXT[name] if name in TEXT else np.isfinite(column).all()
 
 
@@ -151,15 +161,16 @@ def assert_report(path, model, p, rows):
     at = [rows.index.astype(str).tolist().index(i) for i in shown["ids"]]
     assert shown["named"] == p[at].argmax(axis=1).tolist()
     close(shown["ambiguity"], 1 - p[at].max(axis=1), rtol=1e-6, atol=1e-15)
-    pair = rows[shown["features"]]
+    assert shown["dates"] == [name == DAY for name in shown["features"]]
+    pair = with_days(rows)[shown["features"]]
     close(np.array(shown["values"], float), pair.to_numpy(float)[at], atol=0)
     for name, cells in shown["categories"].items():
         assert cells == [None if pd.isna(cell) else str(cell) for cell in rows[name].iloc[at]]
-    # the background: the model, asked with these two features alone
-    sides = zip(shown["grid"], shown["ranges"], strict=True)
+    # the background: the model, asked with the first two features alone
+    sides = zip(shown["grid"], shown["ranges"][:2], strict=True)
     axes = [np.linspace(*ends, 2 * n + 1)[1::2] for n, ends in sides]
     grid = np.stack(np.meshgrid(*axes), axis=2).reshape(-1, 2)
-    alone = pd.DataFrame(grid, columns=pair.columns).reindex(columns=model.feature_names_in_)
+    alone = pd.DataFrame(grid, columns=pair.columns[:2]).reindex(columns=model.feature_names_in_)
     drawn = np.repeat(shown["regions"][0][::2], shown["regions"][0][1::2])
     assert (drawn == model.predict_proba(alone).argmax(axis=1)).all()
 
@@ -269,7 +280,7 @@ def graph(model, wanted, _):
     refused = about["missing_cells"] == "refused"
     at = X.notna().all(axis=1).to_numpy() if refused else np.ones(N, bool)
     session = onnxruntime.InferenceSession(exported.SerializeToString())
-    cells = {name: X.loc[at, [name]] for name in X}
+    cells = {name: with_days(X).loc[at, [name]] for name in X}
     for name, column in cells.items():
         text = name in TEXT
         cells[name] = column.fillna("").astype(str).to_numpy(object) if text else column.to_numpy()

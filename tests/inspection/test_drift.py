@@ -62,9 +62,21 @@ def test_values_that_the_reference_lacks_are_found_in_any_kind_of_column(referen
     assert bool(inspection.check_drift(None, second, first).moved()) == moved
 
 
+@pytest.mark.parametrize("as_text", [False, True])
+def test_days_are_compared_as_days(as_text):
+    rng = np.random.default_rng(0)
+    day = np.datetime64("2024-01-01") + rng.integers(0, 300, 800)
+    frame = pd.DataFrame({"day": np.datetime_as_string(day) if as_text else day})
+    reference = DriftReference.from_dict(DriftReference.of(frame[:400]).to_dict())
+    assert reference.features[0]["kind"] == "date"
+    assert inspection.check_drift(None, frame[400:], reference).moved() == []
+    later = pd.DataFrame({"day": pd.to_datetime(day) + pd.Timedelta(days=200)})
+    assert inspection.check_drift(None, later, reference).moved() == ["day"]
+
+
 def with_ids(rng, n, n_ids):
     frame = pd.DataFrame(rng.normal(size=(n, 3)), columns=["log-density", "b", "c"])
-    return frame.assign(id=rng.integers(0, n_ids, n).astype(str))
+    return frame.assign(id=[f"id {i}" for i in rng.integers(0, n_ids, n)])
 
 
 @pytest.mark.parametrize("n_ids", [10, 5000])
@@ -123,9 +135,10 @@ def test_batches_add_up_and_a_reference_survives_as_plain_data():
     assert whole.moved() == ["w"]
     unnamed = DriftReference.of(frame[["x"]].to_numpy())
     assert inspection.check_drift(None, new[["x"]], unnamed).moved() == []
-    bad = {"name": "x", "categories": None, "counts": [1] * 4}
+    bad = {"name": "x", "kind": "number", "categories": None, "counts": [1] * 4}
     edges = ([2, 1], [1])
     broken = [{"features": [{**bad, "edges": e}], "density": None} for e in edges]
+    broken.append({"features": [{**bad, "kind": "x", "edges": [1, 2]}], "density": None})
     for given in ({}, None, *broken):
         with pytest.raises(KernelpoolError, match="reference for drift cannot be read"):
             DriftReference.from_dict(given)

@@ -1,5 +1,7 @@
 """Columns: cells of every kind of table to codes, and back."""
 
+from datetime import UTC, date, datetime, timedelta, timezone
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -10,6 +12,7 @@ from numpy.testing import assert_array_equal
 
 from kernelpool.errors import ColumnWarning, KernelpoolError
 from kernelpool.tables.columns import MOST_INDICATORS, Columns
+from kernelpool.tables.kinds import MISSING
 
 nan = np.nan
 CELLS = {
@@ -152,12 +155,206 @@ def test_columns_are_named_counted_or_marked():
         Columns.learn(frame).encode(frame.to_numpy(object)[:, :3])
 
 
-@pytest.mark.parametrize("kind", ["pandas", "arrow"])
-def test_dates_are_neither_categories_nor_numbers(kind):
-    frame = pd.DataFrame({"day": pd.date_range("2026-01-01", periods=5)})
-    table = frame if kind == "pandas" else pa.Table.from_pandas(frame)
-    with pytest.raises(KernelpoolError, match="Column 'day' of X holds dates"):
-        Columns.learn(table).encode(table)
+STAMPS = [
+    datetime(2024, 1, 31, tzinfo=UTC),
+    datetime(1969, 12, 31, 18, 30, tzinfo=UTC),
+    None,
+    datetime(2024, 2, 29, 6, 0, 0, 250_000, UTC),
+]
+DAYS = np.array([np.nan if t is None else t.timestamp() / 86400 for t in STAMPS])
+
+
+def dates():
+    """The same days in tables of every kind."""
+    naive = [t and t.replace(tzinfo=None) for t in STAMPS]
+    text = [None if t is None else str(t) for t in naive]
+    zone = timezone(timedelta(hours=-5))
+    table = pa.table({"day": pa.array(naive, pa.timestamp("us"))})
+    found = {
+        "stamps": pd.DataFrame({"day": pd.to_datetime(naive)}),
+        "nanoseconds": pd.DataFrame({"day": pd.to_datetime(naive).as_unit("ns")}),
+        "zone": pd.DataFrame({"day": pd.to_datetime(STAMPS).tz_convert("Europe/Athens")}),
+        "objects": pd.DataFrame({"day": pd.Series(naive, dtype=object)}),
+        "text": pd.DataFrame({"day": text}),
+        "text with zones": pd.DataFrame(
+            {"day": [t and t.astimezone(zone).isoformat() for t in STAMPS]}
+        ),
+        "arrow": table,
+        "arrow zone": pa.table({"day": pa.array(STAMPS, pa.timestamp("us", "Asia/Tokyo"))}),
+        "arrow text": pa.table({"day": ["NA" if t is None else t for t in text]}),
+        "array": np.array(naive, "datetime64[us]")[:, None],
+        "array of objects": np.array(naive, object)[:, None],
+        "array of text": np.array(["?" if t is None else t for t in text])[:, None],
+        "list": [[t] for t in naive],
+    }
+    try:
+        import polars
+    except ImportError:
+        return found
+    return {
+        **found,
+        "polars": polars.from_arrow(table),
+        "polars text": polars.DataFrame({"day": text}),
+    }
+
+
+@pytest.mark.parametrize("kind", dates())
+def test_dates_are_days_since_1970_in_tables_of_every_kind(kind):
+    table = dates()[kind]
+    columns = Columns.learn(table)
+    assert columns.kinds == ("date",)
+    assert columns.levels == (0,)
+    x = columns.encode(table)
+    assert_array_equal(x[:, 0], DAYS)
+    back = columns.decode(x)
+    assert type(back) is (np.ndarray if kind == "list" else type(table))
+    assert_array_equal(columns.encode(back), x)
+    if columns.frame is not None:
+        cells = pd.Series(pa.table(back)["day"].to_pylist())
+        expected = pd.Series([t and t.replace(tzinfo=None) for t in STAMPS])
+        assert_array_equal(cells.isna(), expected.isna())
+        assert cells[~cells.isna()].tolist() == expected[~cells.isna()].tolist()
+    for other in dates().values():
+        assert_array_equal(columns.encode(other), x)
+    assert columns.select([0]).kinds == columns.of_codes().kinds == ("date",)
+
+
+@pytest.mark.parametrize("kind", [k for k, table in dates().items() if hasattr(table, "shape")])
+def test_imputed_dates_are_like_those_beside_them(kind):
+    table = dates()[kind]
+    columns = Columns.learn(table)
+    x = columns.encode(table)
+    completed = columns.imputed(table, x, np.full((4, 1), 19722.0))
+    assert_array_equal(columns.encode(completed)[:, 0], np.where(np.isnan(DAYS), 19722, DAYS))
+    if hasattr(table, "schema"):
+        assert completed.schema == table.schema
+    if isinstance(table, pd.DataFrame):
+        assert completed.dtypes.tolist() == table.dtypes.tolist()
+
+
+def test_days_without_hours_are_imputed_as_such():
+    days = pa.table({"day": pa.array([19753, 19722, None], pa.date32())})
+    columns = Columns.learn(days)
+    x = columns.encode(days)
+    assert_array_equal(x[:, 0], [19753, 19722, nan])
+    made = columns.imputed(days, x, np.full((3, 1), 19740.4))
+    assert made["day"].to_pylist()[2] == date(2024, 1, 18)
+    assert made.schema == days.schema
+
+
+def test_text_is_what_its_cells_are():
+    """In frames and arrays alike; an array of text holds text alone."""
+    cells = {
+        "number": ["1e3", " 2", "?", "NA"],
+        "code": ["02134", "90210", "NA", "02134"],
+        "flag": ["true", "True", "0", "N/A"],
+        "few": ["1", "2", "crew", "None"],
+        "day": ["2024-01-31", "31.12.2023", "", "2024-02-01"],
+    }
+    expected = [
+        [1000, 0, 1, 0, 19753],
+        [2, 1, 1, 1, 19722],
+        [nan, nan, 0, 2, nan],
+        [nan, 0, nan, nan, 19754],
+    ]
+    for table in (pd.DataFrame(cells), pa.table(cells), np.array([*cells.values()]).T):
+        columns = Columns.learn(table)
+        assert columns.kinds == ("number", "category", "category", "category", "date")
+        assert_array_equal(columns.encode(table), expected)
+        assert columns.categories[1].tolist() == ["02134", "90210"]
+        alone = np.concatenate([columns.encode(table[i : i + 1]) for i in range(4)])
+        assert_array_equal(alone, expected)
+
+
+def test_what_text_is_taken_for_is_said_once():
+    table = pd.DataFrame({"a": ["1", "2"], "b": ["x", "y"], "c": [1.0, 2.0], "d": ["3", "4"]})
+    columns = Columns.learn(table)
+    with pytest.warns(ColumnWarning, match=r"reads as numbers: column 'a', column 'd'\. Name"):
+        columns.warn_of_text(table)
+    Columns.learn(table, ["a", "b", "d"]).warn_of_text(table)
+    Columns.learn(table.to_numpy()).warn_of_text(table.to_numpy())
+
+
+def test_words_of_the_user_are_remembered():
+    table = pd.DataFrame({"x": ["1", "-99", "3"], "town": ["kA", "Volos", " kA"]})
+    columns = Columns.learn(table, missing=["-99", "kA"])
+    assert columns.missing == ("-99", "kA")
+    assert columns.categories[1].tolist() == ["Volos"]
+    expected = [[1, nan], [nan, 0], [3, nan]]
+    assert_array_equal(columns.encode(table), expected)
+
+
+def test_a_few_odd_cells_are_an_error_that_names_the_first():
+    numbers = [f"{i}.5" for i in range(100)]
+    for odd, looks in (("oops", ""), ("1,081", " (a thousands separator)")):
+        frame = pd.DataFrame({"x": [*numbers, odd]})
+        with pytest.raises(KernelpoolError) as error:
+            Columns.learn(frame)
+        assert f"Column 'x' of X holds '{odd}' in row 100{looks}" in str(error.value)
+        assert Columns.learn(frame, ["x"]).levels == (102,)
+
+
+def test_cells_that_cannot_be_read_later_are_missing_and_counted():
+    table = pd.DataFrame({"x": [1.5, 2.5, 3.5], "day": pd.to_datetime(["2024-01-31"] * 3)})
+    columns = Columns.learn(table)
+    new = pa.table({"x": ["1", "oops", "12 %"], "day": ["2024-01-31", "NA", "soon"]})
+    with pytest.warns(ColumnWarning) as caught:
+        x = columns.encode(new)
+    assert_array_equal(x, [[1, 19753], [nan, nan], [nan, nan]])
+    (message,) = (str(w.message) for w in caught)
+    assert "column 'x' (2 cells such as 'oops')" in message
+    assert "column 'day' (1 cell such as 'soon')" in message
+    for wrong, match in (
+        (
+            {"x": ["a", "b"], "day": ["?", "?"]},
+            "Column 'x' of X must hold numbers; row 0 holds 'a'",
+        ),
+        (
+            {"x": ["1", "2"], "day": ["?", "b"]},
+            "Column 'day' of X must hold dates; row 1 holds 'b'",
+        ),
+        ({"x": pd.to_datetime(["2024-01-31"]), "day": ["?"]}, "Column 'x' of X must hold numbers"),
+    ):
+        with pytest.raises(KernelpoolError, match=match):
+            columns.encode(pd.DataFrame(wrong))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pd.to_timedelta([1, 2], "D"),
+        pd.period_range("2024-01", periods=2, freq="M"),
+        pd.Series([[1], [2]]),
+        pd.Series([b"x", b"y"]),
+        pa.array([1, 2], pa.time32("s")),
+    ],
+)
+def test_what_no_model_takes_is_an_error(cells):
+    table = pa.table({"x": cells}) if isinstance(cells, pa.Array) else pd.DataFrame({"x": cells})
+    with pytest.raises(KernelpoolError, match="Column 'x' of X must hold numbers; row 0 holds"):
+        Columns.learn(table)
+
+
+def test_columns_of_one_name_are_an_error():
+    with pytest.raises(KernelpoolError, match="X has several columns 'a'; rename"):
+        Columns.learn(pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"]))
+
+
+def test_days_in_a_model_of_dates_may_be_counted():
+    columns = Columns.learn(dates()["arrow"])
+    assert_array_equal(columns.encode(DAYS[:, None])[:, 0], DAYS)
+    assert_array_equal(columns.encode(pd.DataFrame({"day": DAYS}))[:, 0], DAYS)
+
+
+def test_tables_of_other_libraries_come_as_arrow():
+    class Capsule:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return pa.table(CELLS).__arrow_c_stream__(requested_schema)
+
+    columns = Columns.learn(Capsule())
+    assert columns.names == tuple(CELLS)
+    assert_array_equal(columns.encode(Capsule()), CODES)
+    assert_array_equal(columns.encode(pa.table(CELLS).to_batches()[0]), CODES)
 
 
 def test_codes_of_a_cell_do_not_depend_on_the_cells_beside_it():
@@ -209,5 +406,8 @@ def test_any_cells_come_back_as_text(rows):
     x = columns.encode(table)
     back = columns.decode(x)
     assert_array_equal(columns.encode(back), x)
-    missing = [[c is None or c != c or not str(c).strip() for c in row] for row in rows]
+    missing = [
+        [c is None or c != c or (isinstance(c, str) and c.strip() in MISSING) for c in row]
+        for row in rows
+    ]
     assert_array_equal(np.isnan(x), missing)

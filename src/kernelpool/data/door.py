@@ -231,6 +231,8 @@ def learned_rows(
     """
     _get_feature_names(X)  # an error where some names are text and others are not
     columns = Columns.learn(X, categorical_features)
+    if not isinstance(categorical_features, Columns):
+        columns.warn_of_text(X)
     return columns, checked_rows(name, X, columns, fewest=2, dtype=dtype)
 
 

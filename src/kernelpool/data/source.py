@@ -26,7 +26,7 @@ from ..errors import (
 from ..rows import DaskRows, Rows, Store, StoredRows, as_rows, recode
 from ..rows.dask import tree_sum
 from ..tables import draw
-from ..tables.columns import Columns, reason_to_leave_out, sorted_categories
+from ..tables.columns import Columns, holds_text, reason_to_leave_out, sorted_categories
 from ..tables.kinds import CATEGORY, FEW
 from ..tables.read import (
     Scan,
@@ -90,7 +90,7 @@ def checked_rows(
     """Rows in memory as scikit-learn checks them; infinite cells are refused, missing ones are
     NaN.
     """
-    is_encoded = columns.coded or not (any(columns.levels) or is_table(X))
+    is_encoded = columns.coded or not (any(columns.levels) or is_table(X) or holds_text(X))
     if not is_encoded or isinstance(X, np.ma.MaskedArray):
         X = columns.encode(X)
     elif isinstance(X, np.ndarray) and X.dtype == object:  # pandas' NA is no number

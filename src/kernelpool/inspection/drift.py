@@ -35,7 +35,7 @@ frequencies have changed at all. Both hold where only the frequencies differ (la
 probabilities are right; they do not count what the classifier itself does not know.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
@@ -50,7 +50,8 @@ from ..arrays import as_float64, to_numpy
 from ..data.labels import class_prior_for
 from ..errors import KernelpoolError
 from ..records import saved
-from ..tables.columns import Columns
+from ..tables.columns import Columns, names_of, texts_of
+from ..tables.kinds import COLUMN_KINDS, NUMBER
 from ..text import JsonRecord, percent, plural, shown
 from .bounds import check_shares
 from .pipeline import feature_names, innermost, inside_of
@@ -120,7 +121,7 @@ class DriftReference(JsonRecord):
     Attributes
     ----------
     features : tuple of dict
-        Of each feature `name`; `edges` between the bins of numbers; `categories`, after which a bin
+        Of each feature `name`; its `kind`, number, category or date; `edges` between the bins of numbers; `categories`, after which a bin
         for any other value follows, or the number of their groups, None for numbers; and `counts`
         of the reference rows, the last of missing cells.
     density : dict or None
@@ -162,7 +163,7 @@ class DriftReference(JsonRecord):
         if not len(x):
             raise KernelpoolError("X has no rows to refer to.")
         names = feature_names(columns)
-        features = tuple(map(_feature, names, x.T, columns.categories))
+        features = tuple(map(_feature, names, x.T, columns.categories, columns.kinds))
         score = None if held_out is None else _score(model, held_out)
         if score is None:
             return cls(features)
@@ -176,20 +177,21 @@ class DriftReference(JsonRecord):
         """
         names = [feature["name"] for feature in self.features]
         if hasattr(X, "columns") and names != feature_names(Columns.numbers(len(names))):
-            own = feature_names(Columns.learn(X, None))
+            own = list(names_of(X) or ())
             missing = [name for name in names if name not in own]
             if missing:
                 raise KernelpoolError(f"X lacks the column {missing[0]!r} of the reference.")
             if own != names:
                 X = X.select(names) if hasattr(X, "select") else X[names]
         known: list[Any] = [feature["categories"] for feature in self.features]
-        groups = [i for i, values in enumerate(known) if isinstance(values, int)]
-        for i in groups:
-            known[i] = Columns.learn(X, groups).categories[i]
-        columns = Columns(tuple(None if v is None else np.array(v, object) for v in known))
-        x = columns.encode(X)
-        for i in groups:
-            x[:, i] = _grouped(x[:, i], known[i])
+        categories = tuple(
+            None if v is None else np.array([] if isinstance(v, int) else v, object) for v in known
+        )
+        kinds = tuple(feature["kind"] for feature in self.features)
+        x = Columns(categories, types=kinds).encode(X)
+        for i, values in enumerate(known):
+            if isinstance(values, int):
+                x[:, i] = _grouped(*texts_of(X, i))
         counts = list(map(_count, self.features, x.T))
         if self.density is not None:
             score = _score(model, X) if counts[0].sum() > 0 else None
@@ -232,12 +234,20 @@ def _checked(feature: Any) -> dict[str, Any]:
     values: Any = feature["categories"]
     if values not in (None, N_GROUPS):
         values = [str(value) for value in values]
+    if feature["kind"] not in COLUMN_KINDS:
+        raise ValueError(f"kind must be one of {COLUMN_KINDS}")
     if not np.isfinite(edges).all() or edges != sorted(edges):
         raise ValueError("edges must rise")
     n_bins = 2 + (values if isinstance(values, int) else len(edges if values is None else values))
     if len(counts) != n_bins or min(counts) < 0 or not any(counts):
         raise ValueError("counts do not fit the bins")
-    return {"name": str(feature["name"]), "edges": edges, "categories": values, "counts": counts}
+    return {
+        "name": str(feature["name"]),
+        "kind": feature["kind"],
+        "edges": edges,
+        "categories": values,
+        "counts": counts,
+    }
 
 
 def _score(model: Any, X: Any) -> np.ndarray | None:
@@ -249,7 +259,9 @@ def _score(model: Any, X: Any) -> np.ndarray | None:
     return None if score is None else np.asarray(to_numpy(score), np.float64)
 
 
-def _feature(name: str, values: np.ndarray, categories: np.ndarray | None = None) -> dict[str, Any]:
+def _feature(
+    name: str, values: np.ndarray, categories: np.ndarray | None = None, kind: str = NUMBER
+) -> dict[str, Any]:
     """Bins of a feature, and how many of the values are in each.
 
     Of numbers that take a few values, a bin for each value and for what lies between; of others,
@@ -261,7 +273,7 @@ def _feature(name: str, values: np.ndarray, categories: np.ndarray | None = None
     known = None if categories is None else categories.tolist()
     if categories is not None:
         if len(levels) > MOST_CATEGORIES or n_rows.min(initial=FEWEST) < FEWEST:
-            values = _grouped(values, categories)
+            values = _grouped(np.nan_to_num(values, nan=-1).astype(int), categories)
             known = N_GROUPS
     elif 0 < len(levels) <= min(N_QUANTILE_BINS, len(numbers) // FEWEST):
         # rounded values are the same ones; whole numbers are never rounded
@@ -271,14 +283,14 @@ def _feature(name: str, values: np.ndarray, categories: np.ndarray | None = None
     elif len(levels):
         inner = np.quantile(numbers, np.arange(1, N_QUANTILE_BINS) / N_QUANTILE_BINS)
         edges = np.unique([levels[0], *inner, np.nextafter(levels[-1], np.inf)])
-    feature = {"name": name, "edges": edges.tolist(), "categories": known}
+    feature = {"name": name, "kind": kind, "edges": edges.tolist(), "categories": known}
     return {**feature, "counts": _count(feature, values).tolist()}
 
 
-def _grouped(codes: np.ndarray, categories: np.ndarray) -> np.ndarray:
-    """The group of each category that a code stands for, by a hash of its text."""
-    groups = [float(crc32(text.encode("utf-8", "replace")) % N_GROUPS) for text in categories]
-    return np.array([*groups, np.nan])[np.where(np.isnan(codes), -1, codes).astype(int)]
+def _grouped(at: np.ndarray, texts: Iterable[str]) -> np.ndarray:
+    """The group of each cell by a hash of its text, given by position, -1 where it is missing."""
+    groups = [float(crc32(text.encode("utf-8", "replace")) % N_GROUPS) for text in texts]
+    return np.array([*groups, np.nan])[at]
 
 
 def _count(feature: dict[str, Any], values: np.ndarray) -> np.ndarray:

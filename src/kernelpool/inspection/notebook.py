@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from ..text import decimals_of, percent, shorten, text_of
+from ..text import date_text, decimals_of, percent, shorten, text_of
 from .description import Inspected, KernelTable, describe
 from .pipeline import FittedPipeline
 
@@ -88,6 +88,8 @@ def _feature_text(inside: FittedPipeline, j: int, i: int) -> str:
         return f"{text_of(inside.categories[i][code], NAME_LENGTH)} {percent(share, 0)}"
     deviation = inside.kernels.variance[j, i] ** 0.5
     numbers = (inside.kernels.mean[j, i], deviation)
+    if inside.features[i] in inside.dates:
+        return f"{date_text(round(numbers[0]))} ± {text_of(round(deviation, 1))} days"
     return " ± ".join(text_of(round(number, decimals_of(deviation, 2))) for number in numbers)
 
 

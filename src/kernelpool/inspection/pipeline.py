@@ -6,7 +6,7 @@ of the input, and `scale` and `offset` lead back to their units. Other transform
 their own, which have the names that they give them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,9 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import KernelpoolError
-from ..tables.columns import Columns
+from ..tables.columns import Columns, texts_of
+from ..tables.kinds import DATE
+from ..text import date_text
 from .description import Inspected, describe
 
 SCALERS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
@@ -40,17 +42,23 @@ def never_seen(columns: Columns, x: np.ndarray) -> np.ndarray:
 
 
 def cells_of(columns: Columns, x: np.ndarray, X: Any = None) -> list[list[Any]]:
-    """The cells of rows as their user knows them, of codes, (n, d): numbers, and categories as text.
+    """The cells of rows as their user knows them, of codes, (n, d): numbers, and categories and
+    dates as text.
 
     Categories that are not known have the text that X has, the same rows; without, they are None.
     """
     cells: list[list[Any]] = replace(columns, frame=None, coded=False).decode(x).tolist()
     places = np.argwhere(never_seen(columns, x))
-    if len(places) and X is not None:
-        own = Columns.learn(X, np.flatnonzero(columns.levels).tolist())
-        codes = own.encode(X)
+    if X is not None:
+        texts = {j: texts_of(X, j) for j in set(places[:, 1].tolist())}
         for i, j in places.tolist():
-            cells[i][j] = np.asarray(own.categories[j])[int(codes[i, j])]
+            at, own = texts[j]
+            cells[i][j] = own[at[i]]
+    for j, kind in enumerate(columns.kinds):
+        if kind == DATE:
+            whole = bool(columns.ranges) and columns.ranges[j] is not None
+            for row, day in zip(cells, x[:, j].tolist(), strict=True):
+                row[j] = date_text(round(day) if whole and day == day else day)
     return cells
 
 
@@ -69,8 +77,6 @@ class FittedPipeline:
     X : array-like or data frame, default=None
         Rows as the classifier takes them, for the names and kinds of columns that the model does
         not have itself.
-    dates : sequence of str, default=()
-        Columns of numbers that are days since 1970.
 
     Attributes
     ----------
@@ -83,6 +89,8 @@ class FittedPipeline:
         Of the rows; `names` are theirs.
     features : list of str
         Of the model inside.
+    dates : frozenset of str
+        Columns of dates, which are days since 1970.
     made : bool
         Whether transformers made them out of something else than single columns.
     scale, offset : ndarray of shape (d,)
@@ -91,10 +99,9 @@ class FittedPipeline:
         What the codes of each feature stand for; None for numbers.
     """
 
-    def __init__(self, outer: Any, X: Any = None, dates: Sequence[str] = ()) -> None:
+    def __init__(self, outer: Any, X: Any = None) -> None:
         check_is_fitted(outer)
         self.outer = outer
-        self.dates = frozenset(dates)
         (*self.wrappers, self.model), self.steps = layers(outer)
         columns: Any = getattr(self.model, "columns_", None)
         several = any(hasattr(wrapper, "estimators_") for wrapper in self.wrappers)
@@ -108,6 +115,8 @@ class FittedPipeline:
             names = tuple(getattr(outer, "feature_names_in_", ())) or None
             self.input = Columns((None,) * getattr(outer, "n_features_in_", 0), names)
         self.names = feature_names(self.input)
+        kinds = zip(self.names, self.input.kinds, strict=True)
+        self.dates = frozenset(name for name, kind in kinds if kind == DATE)
         self.features, self.made = self._named_features()
         self.scale = np.ones(len(self.features))
         self.offset = np.zeros(len(self.features))

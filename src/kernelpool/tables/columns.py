@@ -1,48 +1,70 @@
-"""The columns of a table: their names, which of them hold categories, and the codes of their
-cells.
+"""The columns of a table: their names, what each of them holds, and the codes of their cells.
 
 `Columns.learn` is called once, at the fit. `encode` is the only way in and `decode` the only way
-out; between them a category is the position of its text among the sorted categories of its column.
-The code after the last stands for any other value, and NaN for a missing cell. Space around text is
-no part of it, and empty text is a missing cell.
+out; between them a category is the position of its text among the sorted categories of its column,
+and a date the days since 1970. The code after the last category stands for any other value, and NaN
+for a missing cell. What text means is said in `tables.kinds`; all else follows from the type:
 
 =================================================  ================================
 a column of                                        holds
 =================================================  ================================
-strings, categories (ordered ones too), booleans   categories
 floats, integers (nullable ones too), decimals     numbers
-Python objects                                     categories, if any of them is text or a boolean
-dates, times, durations                            neither: an error
+categories (ordered ones too), booleans            categories
+dates, timestamps (with zones too)                 dates
+text, Python objects                               what their cells are as text
+durations, times of day, lists, bytes              none of these: an error
 =================================================  ================================
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, date
 from functools import cached_property
+from numbers import Number
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
-from ..arrays import to_numpy
+from ..arrays import is_table, to_numpy
 from ..errors import ColumnWarning, KernelpoolError, warn
 from ..records import saved
-from ..text import is_missing, listed, shorten
-from .kinds import BOOLEANS, FEW, TRUE, arrow_codes
+from ..text import is_missing, listed, plural, quoted, shorten
+from .kinds import (
+    BOOLEANS,
+    CATEGORY,
+    DATE,
+    FEW,
+    MICROSECONDS,
+    NUMBER,
+    TRUE,
+    Cells,
+    distinct_texts,
+    odd_cell,
+    parsed_days,
+    parsed_numbers,
+)
 
-CATEGORICAL = ("string", "large_string", "str", "cat", "enum", "bool", "dictionary", "utf8")
-"""How the names of types of categories begin, in pandas, polars and Arrow."""
+FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
+"""Libraries of data frames in memory."""
 
-DATE_TYPES = ("date", "time", "duration", "period", "month", "interval")
-"""How the names of types of dates begin."""
+BY_CELLS = "by cells"
+"""What a column holds by its type where its cells decide."""
+
+OBJECTS = (object, nw.Object, nw.Unknown)
+"""Types of columns that hold Python objects, or none that narwhals has a type for."""
+
+KNOWN_TYPES = (str, Number, np.generic, date)
+"""Of Python objects in a column; lists, bytes and durations are none."""
+
+AMBIGUOUS_DATE = r"[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}.*"
+"""A date as text of which nobody knows the month, or the century."""
 
 MOST_INDICATORS = 64
 """Indicators of a column; of more categories, those whose codes are equal modulo this number share
 one.
 """
-
-DATE_TEXT = r"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4})([T ].*)?"
-"""A date as text."""
 
 READ: dict[str, Any] = {
     "bool": lambda text: BOOLEANS[text] is TRUE,
@@ -65,21 +87,23 @@ class Columns:
     Attributes
     ----------
     categories : tuple of (ndarray of str or None)
-        Of each column the sorted values as text, objects; None for numbers.
+        Of each column the sorted values as text, objects; None for numbers and dates.
     names : tuple of str or None
         Names of the columns; None where the table had none.
-    frame : {"pandas", "polars", "pyarrow"} or None
-        The library of the data frame that was learned from; None for an array.
+    frame : str or None
+        The library of the data frame that was learned from, of `FRAMES`; None for an array.
     types : tuple of str
-        Of each column of such a frame, "bool", "int", "float" or "" for any other type, behind
-        "category " where pandas holds categories of them.
+        Of each column of a table "date", or, of a frame, "bool", "int", "float" or "" for any other
+        type, behind "category " where pandas holds categories of them.
     coded : bool
         Whether rows come as codes: `encode` then takes float64 arrays as they are.
     ranges : tuple of (ndarray or None)
-        Of each column of such a frame that holds whole numbers alone, the lowest and the highest.
+        Of each column of a frame that holds whole numbers or days alone, the lowest and the highest.
     complete : bool
         Whether no cell is ever missing, in training or in prediction: nothing is then prepared for
         imputations.
+    missing : tuple of str
+        Text of a missing cell, beside that of every table.
     """
 
     categories: tuple[np.ndarray | None, ...]
@@ -89,9 +113,10 @@ class Columns:
     coded: bool = False
     ranges: tuple[np.ndarray | None, ...] = ()
     complete: bool = False
+    missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.frame not in (None, "pandas", "polars", "pyarrow"):
+        if self.frame not in (None, *FRAMES):
             raise ValueError(f"frame must be a library of data frames; got {self.frame!r}.")
         if self.coded and self.names is not None:
             raise ValueError("Columns of codes have no names.")
@@ -102,98 +127,186 @@ class Columns:
         return cls((None,) * n_columns, complete=complete)
 
     @classmethod
-    def learn(cls, X: Any, categorical_features: Any = "from_dtype") -> "Columns":
+    def learn(
+        cls, X: Any, categorical_features: Any = "from_dtype", missing: Sequence[str] = ()
+    ) -> "Columns":
         """What the columns of a table hold.
 
         Parameters
         ----------
-        X : data frame of pandas or polars, Arrow table, array or list of rows
+        X : data frame, Arrow table, array or list of rows
             Rows in memory; of sparse matrices and arrays of other libraries, columns of numbers.
         categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None
-            Which columns hold categories: those whose type says so; those named, counted or marked;
-            as in given columns; none.
+            Which columns hold categories: those whose type or text says so; those named, counted or
+            marked; as in given columns; none.
+        missing : sequence of str
+            Text of a missing cell, beside `kinds.MISSING`.
         """
         if isinstance(categorical_features, Columns):
             return categorical_features
         by_type = isinstance(categorical_features, str)
-        if not _is_table(X) and (by_type or categorical_features is None):
+        is_numeric = not holds_text(X) and _frame(X) is None
+        if is_numeric and (by_type or categorical_features is None):
             shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
             return cls.numbers(shape[1] if len(shape) == 2 else 1)
         cells, names, frame = _cells(X)
-        chosen = (
-            [i for i, column in enumerate(cells) if _is_categorical(column)]
-            if by_type
-            else _positions(categorical_features, len(cells), names)
-        )
-        categories = [
-            _sorted_text(column) if i in chosen else None for i, column in enumerate(cells)
-        ]
+        chosen = () if by_type else _positions(categorical_features, len(cells), names)
+        named = cls((None,) * len(cells), names, missing=tuple(missing))
+        categories: list[np.ndarray | None] = [None] * len(cells)
+        ranges: list[np.ndarray | None] = [None] * len(cells)
+        types = [_type_of(column) for column in cells]
+        for i, column in enumerate(cells):
+            kind = CATEGORY if i in chosen else named._kind_of(i, column, by_type)
+            if kind == CATEGORY:
+                values = distinct_texts(_values(column), missing)[1]
+                categories[i] = sorted_categories(set(values))
+                continue
+            if kind == DATE:
+                types[i] = DATE
+            if frame is None and _form(column) != BY_CELLS:
+                continue
+            ranges[i] = _whole_range(named._numbers(i, column, kind, strict=True)[0])
         if frame is None:
-            return cls(tuple(categories), names)
-        types = tuple(_type_of(column) for column in cells)
-        ranges = tuple(
-            _whole_range(column) if values is None else None
-            for column, values in zip(cells, categories, strict=True)
+            return replace(
+                named, categories=tuple(categories), types=tuple(types) if DATE in types else ()
+            )
+        return replace(
+            named,
+            categories=tuple(categories),
+            frame=frame,
+            types=tuple(types),
+            ranges=tuple(ranges),
         )
-        return cls(tuple(categories), names, frame, types, ranges=ranges)
+
+    def warn_of_text(self, X: Any) -> None:
+        """One ColumnWarning that names the columns of a data frame whose text is read as numbers."""
+        pairs = zip(_cells(X)[0], self.kinds, strict=True) if self.frame else ()
+        text = [
+            self.label(i) for i, (c, k) in enumerate(pairs) if k == NUMBER and _form(c) == BY_CELLS
+        ]
+        if text:
+            warn(
+                f"X holds text that reads as numbers: {', '.join(text)}. Name a column in "
+                "categorical_features to keep it as categories.",
+                ColumnWarning,
+            )
+
+    def _kind_of(self, i: int, column: Any, by_type: bool) -> str:
+        """The kind of a column, a category only if `by_type`. KernelpoolError where a few cells are
+        odd.
+        """
+        form = _form(column)
+        if form != BY_CELLS:
+            return form if form == DATE or (form == CATEGORY and by_type) else NUMBER
+        values = _values(column)
+        cells = Cells(self.missing)
+        cells.add(values)
+        if cells.kind is None:
+            at, texts = distinct_texts(values, self.missing)
+            row = int(np.argmax(at == texts.index(str(cells.odd))))
+            looks = odd_cell(cells.odd)[0]
+            raise KernelpoolError(
+                f"{_capital(self.label(i))} of X holds {quoted(cells.odd)} in row {row}"
+                + f" ({looks})" * bool(looks)
+                + ", where others are numbers or dates. Make it a number, or None where it is "
+                "missing; if this is a column of categories, name it in categorical_features."
+            )
+        return cells.kind if by_type or cells.kind == DATE else NUMBER
 
     # -- in and out --------------------------------------------------------------------------------
 
     def encode(self, X: Any) -> np.ndarray:
-        """Rows as numbers, (n, d) float64: codes of categories, NaN where a cell is missing.
+        """Rows as numbers, (n, d) float64: codes of categories, days of dates, NaN where a cell is
+        missing.
 
-        ColumnWarning where a column holds other values alone than its few categories.
+        ColumnWarning where a column holds other values alone than its few categories, and where a
+        cell is neither number nor date: it is missing. A column without any is an error.
         """
         if self.coded:
             return np.asarray(X, np.float64)
         cells = _cells(X)[0]
-        if len(cells) != len(self.categories):
-            raise ValueError(
-                f"X has {len(cells)} features; the model was fitted to {len(self.categories)}."
-            )
+        if len(cells) != len(self):
+            raise ValueError(f"X has {len(cells)} features; the model was fitted to {len(self)}.")
         out = np.empty((len(cells[0]) if cells else 0, len(cells)))
+        unread = []
         for i, (column, values) in enumerate(zip(cells, self.categories, strict=True)):
             if values is None:
-                out[:, i] = _numbers(column, self.label(i))
+                out[:, i], example = self._numbers(i, column, self.kinds[i])
+                unread += example
                 continue
-            out[:, i] = _codes(column, values)
-            if len(values) <= FEW and np.nanmin(out[:, i], initial=np.inf) == len(values):
+            out[:, i] = self._codes(column, values)
+            if 0 < len(values) <= FEW and np.nanmin(out[:, i], initial=np.inf) == len(values):
+                others = np.unique(distinct_texts(_values(column), self.missing)[1])
                 warn(
                     f"{self.label(i)} of X holds none of the categories that it had in the fit: "
-                    f"found {listed(_sorted_text(column).tolist())}, expected "
-                    f"{listed(values.tolist())}.",
+                    f"found {listed(others.tolist())}, expected {listed(values.tolist())}.",
                     ColumnWarning,
                 )
+        if unread:
+            warn(
+                f"Cells of X that cannot be read are taken as missing: {'; '.join(unread)}.",
+                ColumnWarning,
+            )
         return out
+
+    def _codes(self, column: Any, values: np.ndarray) -> np.ndarray:
+        """The code of each cell among `values`, their number for any other, NaN where one is
+        missing, (n,).
+        """
+        at, texts = distinct_texts(_values(column), self.missing)
+        place = codes_of(values.tolist())
+        return np.array([*(place.get(text, float(len(values))) for text in texts), np.nan])[at]
+
+    def _numbers(
+        self, i: int, column: Any, kind: str, strict: bool = False
+    ) -> tuple[np.ndarray, list[str]]:
+        """Numbers or days of a column, NaN where a cell is missing or cannot be read, (n,); and for
+        a message, how many of these there are. One is an error where it is `strict`, or where there
+        is no other cell.
+        """
+        x, bad = _parsed(column, kind, self.missing)
+        if not bad.any():
+            return x, []
+        row = int(np.argmax(bad))
+        cell = quoted(column[row])
+        if strict or np.isnan(x).all():
+            advice = (
+                "Write dates as 2024-01-31."
+                if kind == DATE
+                else "If it is a column of categories, name it in categorical_features."
+            )
+            raise KernelpoolError(
+                f"{_capital(self.label(i))} of X must hold {kind}s; row {row} holds {cell}. {advice}"
+            )
+        return x, [f"{self.label(i)} ({plural(int(bad.sum()), 'cell')} such as {cell})"]
 
     def decode(self, x: np.ndarray) -> Any:
         """The table that rows of numbers stand for, a data frame of the library that was learned
         from, where one was; otherwise an array, of objects with text if there are categories.
 
         Categories have the type that they had in a data frame, None where one is missing or any other
-        value. Numbers are float64, int64 where they were integers in a data frame and none is
-        missing.
+        value; dates are timestamps there, and days in an array. Numbers are float64, int64 where
+        they were integers in a data frame and none is missing.
         """
         if self.coded or (self.frame is None and not any(self.levels)):
             return x
-        kinds = [""] * len(self) if self.frame is None else self.types
-        cells = [self._decoded(i, x[:, i], kind) for i, kind in enumerate(kinds)]
+        types = [""] * len(self) if self.frame is None else self.types
+        cells = [self._decoded(i, x[:, i], kind) for i, kind in enumerate(types)]
         if self.frame is None:
             return np.array([column.tolist() for column in cells], dtype=object).T
-        import importlib
+        names = self._names()
+        columns = {
+            n: c.tolist() if c.dtype == object else c for n, c in zip(names, cells, strict=True)
+        }
+        if self.frame == "pandas":
+            import pandas as pd
 
-        columns = dict(zip(self._names(), cells, strict=True))
-        if self.frame != "pandas":
-            library = importlib.import_module(self.frame)
-            lists = {n: c.tolist() if c.dtype == object else c for n, c in columns.items()}
-            return library.table(lists) if self.frame == "pyarrow" else library.DataFrame(lists)
-        import pandas as pd
-
-        for i, (name, kind) in enumerate(zip(columns, kinds, strict=True)):
-            if self.levels[i] and kind.startswith("category"):
-                known = self._decoded(i, np.arange(self.levels[i] - 1.0), kind)
-                columns[name] = pd.Categorical(columns[name], categories=known)
-        return pd.DataFrame(columns)
+            for i, (name, kind) in enumerate(zip(names, types, strict=True)):
+                if self.levels[i] and kind.startswith("category"):
+                    known = self._decoded(i, np.arange(self.levels[i] - 1.0), kind)
+                    columns[name] = pd.Categorical(columns[name], categories=known)
+        frame: Any = self.frame
+        return nw.from_dict(columns, backend=frame).to_native()
 
     def imputed(self, X: Any, x: np.ndarray, imputations: np.ndarray) -> Any:
         """`X`, which is x (n, d) when encoded, with `imputations`, `rounded`, in its missing cells and all
@@ -202,33 +315,35 @@ class Columns:
         """
         missing = np.isnan(x)
         imputations = self.rounded(imputations)
-        frame = None if self.frame is None else _library(X)
+        frame = None if self.frame is None else _frame(X)
         if self.coded or (frame is None and not any(self.levels)):
             return np.where(missing, imputations, x)
         columns = _cells(X)[0]
         completed = {}
         for i in np.flatnonzero(missing.any(axis=0)).tolist():
             kind = _type_of(columns[i]) or (self.types[i] if self.types else "")
-            values = iter(self._decoded(i, imputations[missing[:, i], i], kind).tolist())
+            cells = self._decoded(i, imputations[missing[:, i], i], kind).tolist()
+            values = iter(_dates_like(columns[i], cells) if self.kinds[i] == DATE else cells)
             pairs = zip(_listed(columns[i]), missing[:, i], strict=True)
             completed[i] = [next(values) if empty else cell for cell, empty in pairs]
         if frame is None:
             return np.array(
                 [completed.get(i) or _listed(column) for i, column in enumerate(columns)], object
             ).T
-        out = X.copy() if frame == "pandas" else X
+        library = frame.implementation
+        out = frame.to_native()
+        out = out.copy() if library.is_pandas() else out
         for i, cells in completed.items():
-            if frame == "pandas":
-                column = _like_pandas(columns[i], cells)
+            column = nw.to_native(columns[i])
+            if library.is_pandas():
+                column = _like_pandas(column, cells)
                 whole = self.types[i] == "int" and column.dtype == float  # a float to hold NaN
                 whole = whole and (column == column.round()).all()
                 out.isetitem(i, column.astype(np.int64) if whole else column)
-            elif frame == "pyarrow":
-                out = out.set_column(i, out.column_names[i], _like_arrow(columns[i], cells))
+            elif library.is_pyarrow():
+                out = out.set_column(i, out.column_names[i], _like_arrow(column, cells))
             else:
-                name = columns[i].name
-                kind = columns[i].dtype
-                out = out.with_columns(type(columns[i])(name, cells, kind, strict=False))
+                out = out.with_columns(type(column)(column.name, cells, column.dtype, strict=False))
         return out
 
     def rounded(self, x: np.ndarray) -> np.ndarray:
@@ -243,7 +358,7 @@ class Columns:
 
     def of_codes(self) -> "Columns":
         """The same columns for rows that are encoded already."""
-        return replace(self, names=None, frame=None, types=(), coded=True, ranges=())
+        return replace(self, names=None, frame=None, coded=True, ranges=())
 
     def select(self, at: Sequence[int]) -> "Columns":
         """Some of the columns, by position."""
@@ -308,11 +423,25 @@ class Columns:
     def _names(self) -> list[str]:
         return list(map(str, range(len(self)))) if self.names is None else list(self.names)
 
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """Of each column "number", "category" or "date"."""
+        types = self.types or ("",) * len(self)
+        return tuple(
+            CATEGORY if values is not None else DATE if kind == DATE else NUMBER
+            for values, kind in zip(self.categories, types, strict=True)
+        )
+
     def _decoded(self, i: int, codes: np.ndarray, kind: str) -> np.ndarray:
         """Numbers of a column as its cells of a type, objects where some are text or missing, (n,)."""
         values = self.categories[i]
         kind = kind.removeprefix("category ")
         if values is None:
+            if kind == DATE:
+                stamps = np.full(len(codes), "NaT", "datetime64[us]")
+                known = np.isfinite(codes)
+                stamps[known] = np.round(codes[known] * MICROSECONDS).astype("datetime64[us]")
+                return stamps
             whole = kind == "int" and (codes == np.round(codes)).all()
             return codes.astype(np.int64) if whole else codes
         try:
@@ -349,8 +478,8 @@ def reason_to_leave_out(values: Sequence[str], n_rows: int) -> str | None:
     rows; None where one can.
     """
     examples = listed(values[:2])
-    if len(values) and all(re.fullmatch(DATE_TEXT, value) for value in values):
-        return f"it holds dates such as {examples}"
+    if len(values) and all(re.fullmatch(AMBIGUOUS_DATE, value) for value in values):
+        return f"it holds dates such as {examples}; write them as 2024-01-31"
     if len(values) > FEW and len(values) > n_rows / 2:
         return (
             f"nearly every row has a value of its own ({len(values):,} in {n_rows:,}: {examples})"
@@ -358,39 +487,62 @@ def reason_to_leave_out(values: Sequence[str], n_rows: int) -> str | None:
     return None
 
 
+def sorted_categories(texts: set[Any]) -> np.ndarray:
+    """The categories of a column that holds these texts: of booleans one each, False first."""
+    if texts <= BOOLEANS.keys():
+        one = {BOOLEANS[text]: text for text in sorted(texts)}
+        return np.array([one[same] for same in sorted(one)], dtype=object)
+    return np.array(sorted(texts), dtype=object)
+
+
+def codes_of(values: Sequence[str]) -> dict[str, float]:
+    """The code of each text that stands for one of the categories: of booleans True, true, TRUE, 1
+    and 1.0, of whole numbers 2 and 2.0.
+    """
+    code = {value: float(i) for i, value in enumerate(values)}
+    if code.keys() <= BOOLEANS.keys():
+        return {text: i for value, i in code.items() for text in BOOLEANS[value]}
+    whole = {v: i for v, i in code.items() if re.fullmatch(r"-?[0-9]+(\.0)?", v)}
+    return {v.removesuffix(".0") if "." in v else f"{v}.0": i for v, i in whole.items()} | code
+
+
 # -- tables of any kind ----------------------------------------------------------------------------
 
 
-def _is_table(X: Any) -> bool:
-    """Whether a table, or an array that may hold categories: arrays of numbers need no look."""
+def holds_text(X: Any) -> bool:
+    """Whether an array or a list of rows may hold more than numbers."""
     if isinstance(X, np.ndarray):
-        return X.dtype.kind in "OU" and X.ndim == 2
-    if isinstance(X, list | tuple):
-        first = X[0] if len(X) else ()
-        return isinstance(first, list | tuple) and any(
-            isinstance(cell, str) for row in X for cell in row
-        )
-    return _library(X) is not None
+        if X.dtype == object and X.ndim == 2:
+            types = set(map(type, X.flat))
+            return any(issubclass(t, str | bool | np.bool_ | date) for t in types)
+        return X.dtype.kind in "UM" and X.ndim == 2
+    first = X[0] if isinstance(X, list | tuple) and len(X) else None
+    return isinstance(first, list | tuple) and any(
+        isinstance(cell, str | date) for row in X for cell in row
+    )
 
 
-def _library(X: Any) -> str | None:
-    """The library of a data frame in memory."""
-    name = type(X).__module__.partition(".")[0]
-    is_frame = hasattr(X, "columns") and hasattr(X, "shape")
-    return name if is_frame and name in ("pandas", "polars", "pyarrow") else None
+def _frame(X: Any) -> Any:
+    """A data frame in memory as narwhals has it; None for anything else."""
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        names = list(map(str, X.columns))
+        twice = [name for i, name in enumerate(names) if name in names[:i]]
+        raise KernelpoolError(f"X has several columns {listed(twice)}; rename them.") from None
+    if isinstance(frame, nw.DataFrame):
+        return frame
+    return nw.from_arrow(X, backend="pyarrow") if is_table(X) else None
 
 
 def _cells(X: Any) -> tuple[list[Any], tuple[str, ...] | None, str | None]:
     """The columns of a table, their names where it has them, and the library of a data frame."""
-    frame = _library(X)
-    if frame == "pyarrow":
-        return list(X.columns), tuple(map(str, X.column_names)), frame
-    if frame == "polars":
-        return X.get_columns(), tuple(map(str, X.columns)), frame
-    if frame == "pandas":
-        named = all(isinstance(name, str) for name in X.columns)
-        columns = [X.iloc[:, i] for i in range(X.shape[1])]
-        return columns, tuple(map(str, X.columns)) if named else None, frame if named else None
+    frame = _frame(X)
+    if frame is not None:
+        named = all(isinstance(name, str) for name in frame.columns)
+        library = frame.implementation.value if named else None
+        names = tuple(map(str, frame.columns)) if named else None
+        return list(frame.iter_columns()), names, library if library in FRAMES else None
     cells = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
     if cells.ndim != 2:
         raise ValueError(
@@ -398,42 +550,6 @@ def _cells(X: Any) -> tuple[list[Any], tuple[str, ...] | None, str | None]:
             "one row, X[:, None] one column."
         )
     return list(cells.T), None, None
-
-
-def _type_name(column: Any) -> str:
-    return str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
-
-
-def _type_of(column: Any) -> str:
-    kind = _type_name(column).removeprefix("dictionary<values=")
-    if hasattr(column, "cat") and hasattr(column.cat, "codes"):  # pandas
-        return f"category {_type_of(column.cat.categories)}"
-    if kind.startswith("object"):
-        kinds = {type(cell).__name__ for cell in _listed(column) if not is_missing(cell)}
-        kind = kinds.pop() if len(kinds) == 1 else ""
-    starts = {"bool": "bool", "int": "int", "uint": "int", "float": "float", "double": "float"}
-    return next((name for start, name in starts.items() if kind.startswith(start)), "")
-
-
-def _whole_range(column: Any) -> np.ndarray | None:
-    """The lowest and the highest of whole numbers, (2,); None where the column holds others."""
-    if not _type_name(column).startswith(("int", "uint", "float", "double")):
-        return None
-    x = _numbers(column, "column")
-    x = x[np.isfinite(x)]
-    whole = len(x) and (x == np.round(x)).all() and np.abs(x).max() < MOST_WHOLE
-    return np.array([x.min(), x.max()]) if whole else None
-
-
-def _is_categorical(column: Any) -> bool:
-    """Whether a column holds categories, by its type; of Python objects, by what is in it."""
-    kind = _type_name(column)
-    if kind.startswith("object"):
-        types = set(map(type, _listed(column)))
-        return any(issubclass(t, str | bool | np.bool_) for t in types)
-    return kind.startswith(CATEGORICAL) and not (
-        isinstance(column, np.ndarray) and column.dtype == bool
-    )
 
 
 def as_table(X: Any) -> Any:
@@ -470,14 +586,134 @@ def _positions(
     return [known[mark] for mark in marks]
 
 
+def names_of(X: Any) -> tuple[str, ...] | None:
+    """Names of the columns of a table; None where it has none."""
+    return _cells(X)[1]
+
+
+def texts_of(X: Any, i: int) -> tuple[np.ndarray, list[str]]:
+    """The position of each cell of a column among its distinct texts, -1 where it is missing, (n,);
+    and these texts.
+    """
+    return distinct_texts(_values(_cells(X)[0][i]))
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
+
+
 # -- one column ------------------------------------------------------------------------------------
+
+
+def _form(column: Any) -> str | None:
+    """What a column holds by its type, `BY_CELLS` where its cells decide; None for what no model
+    takes.
+    """
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        return {"U": BY_CELLS, "M": DATE}.get(column.dtype.kind, NUMBER)
+    dtype = column.dtype
+    if dtype in OBJECTS:
+        cells = {type(cell): cell for cell in _listed(column) if not is_missing(cell)}.values()
+        if not all(isinstance(cell, KNOWN_TYPES) for cell in cells):
+            return None
+        return (
+            BY_CELLS if any(isinstance(c, str | bool | np.bool_ | date) for c in cells) else NUMBER
+        )
+    if dtype in (nw.Date, nw.Datetime):
+        return DATE
+    if dtype in (nw.Boolean, nw.Categorical, nw.Enum):
+        return CATEGORY
+    return BY_CELLS if dtype == nw.String else NUMBER if dtype.is_numeric() else None
 
 
 def _listed(column: Any) -> list[Any]:
     """The cells of a column as values of Python."""
-    if hasattr(column, "to_pylist"):  # Arrow
-        return list(column.to_pylist())
-    return list(np.asarray(column, object).tolist())
+    return list(column.tolist() if isinstance(column, np.ndarray) else column.to_list())
+
+
+def _values(column: Any) -> Any:
+    """The cells of a column, as an Arrow array where there can be one."""
+    if isinstance(column, np.ndarray) or column.dtype in OBJECTS:
+        return _listed(column)
+    try:
+        return column.to_arrow()
+    except ModuleNotFoundError:
+        return _listed(column)
+
+
+def _type_of(column: Any) -> str:
+    """The name in `READ` of the type of the cells, "date", or ""."""
+    if isinstance(column, np.ndarray):
+        return ""
+    dtype = column.dtype
+    if dtype in (nw.Categorical, nw.Enum) and column.implementation.is_pandas():
+        return f"category {_type_of(column.cat.get_categories())}"
+    if dtype == nw.Object:
+        types = {type(cell).__name__ for cell in _listed(column) if not is_missing(cell)}
+        return next((t for t in types if t in READ), "") if len(types) == 1 else ""
+    kinds = {
+        "bool": dtype == nw.Boolean,
+        "int": dtype.is_integer(),
+        "float": dtype.is_float(),
+        DATE: dtype in (nw.Date, nw.Datetime),
+    }
+    return next((kind for kind, is_kind in kinds.items() if is_kind), "")
+
+
+def _whole_range(x: np.ndarray) -> np.ndarray | None:
+    """The lowest and the highest of whole numbers, (2,); None where there are others."""
+    x = x[np.isfinite(x)]
+    whole = len(x) and (x == np.round(x)).all() and np.abs(x).max() < MOST_WHOLE
+    return np.array([x.min(), x.max()]) if whole else None
+
+
+def _parsed(column: Any, kind: str, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers, or days where the kind is a date, NaN where a cell is missing or cannot be read; and
+    where it cannot be read, (n,) both.
+    """
+    form = _form(column)
+    if form == DATE:
+        days = _days(column)
+        is_bad = ~np.isnan(days) & (kind != DATE)
+        return np.where(is_bad, np.nan, days), is_bad
+    if form == NUMBER or (form == CATEGORY and column.dtype == nw.Boolean):
+        x = _floats(column)
+        return x, np.zeros(len(x), bool)
+    if form is None:
+        bad = np.array([not is_missing(cell) for cell in _listed(column)], bool)
+        return np.full(len(bad), np.nan), bad
+    return (parsed_days if kind == DATE else parsed_numbers)(_values(column), missing)
+
+
+def _floats(column: Any) -> np.ndarray:
+    if isinstance(column, np.ma.MaskedArray):
+        return np.ma.filled(column.astype(np.float64), np.nan)
+    if column.dtype in OBJECTS:
+        return np.array([np.nan if is_missing(cell) else float(cell) for cell in _listed(column)])
+    if isinstance(column, np.ndarray):
+        return column.astype(np.float64)
+    column = column.cast(nw.Float64) if column.dtype == nw.Boolean else column
+    return np.asarray(column.to_numpy(), np.float64)
+
+
+def _days(column: Any) -> np.ndarray:
+    """Typed dates as days since 1970, NaN where one is missing, (n,)."""
+    if not isinstance(column, np.ndarray):
+        return _floats(column.dt.timestamp("us")) / MICROSECONDS
+    days = column.astype("datetime64[us]").astype(np.float64) / MICROSECONDS
+    return np.where(np.isnat(column), np.nan, days)
+
+
+def _dates_like(column: Any, stamps: list[Any]) -> list[Any]:
+    """Timestamps in UTC as cells of a column."""
+    form = _form(column)
+    if form == BY_CELLS:
+        return [str(stamp).removesuffix(" 00:00:00") for stamp in stamps]
+    if form == DATE and column.dtype == nw.Date:
+        return [stamp.date() for stamp in stamps]
+    if form == DATE and column.dtype.time_zone is not None:
+        return [stamp.replace(tzinfo=UTC) for stamp in stamps]
+    return stamps
 
 
 def _like_pandas(column: Any, cells: list[Any]) -> Any:
@@ -501,105 +737,3 @@ def _like_arrow(column: Any, cells: list[Any]) -> Any:
         return pa.array(cells, column.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.array(cells)
-
-
-def _sorted_text(column: Any) -> np.ndarray:
-    """The distinct values of a column as text, sorted, missing ones left out."""
-    at, text = _factorized(column)
-    return sorted_categories({text[i] for i in np.unique(at[at >= 0]).tolist()} - {None})
-
-
-def sorted_categories(texts: set[Any]) -> np.ndarray:
-    """The categories of a column that holds these texts: of booleans one each, False first."""
-    if texts <= BOOLEANS.keys():
-        one = {BOOLEANS[text]: text for text in sorted(texts)}
-        return np.array([one[same] for same in sorted(one)], dtype=object)
-    return np.array(sorted(texts), dtype=object)
-
-
-def codes_of(values: Sequence[str]) -> dict[str, float]:
-    """The code of each text that stands for one of the categories: of booleans True, true, TRUE, 1
-    and 1.0, of whole numbers 2 and 2.0.
-    """
-    code = {value: float(i) for i, value in enumerate(values)}
-    if code.keys() <= BOOLEANS.keys():
-        return {text: i for value, i in code.items() for text in BOOLEANS[value]}
-    whole = {v: i for v, i in code.items() if re.fullmatch(r"-?[0-9]+(\.0)?", v)}
-    return {v.removesuffix(".0") if "." in v else f"{v}.0": i for v, i in whole.items()} | code
-
-
-def _codes(column: Any, values: np.ndarray) -> np.ndarray:
-    """The code of each cell among `values`, their number for any other, NaN where one is missing,
-    (n,).
-    """
-    at, text = _factorized(column)
-    place = codes_of(values.tolist())
-    code = [np.nan if t is None else place.get(t, float(len(values))) for t in text]
-    return np.array([*code, np.nan])[at]  # -1, the last: missing
-
-
-def _factorized(column: Any) -> tuple[np.ndarray, list[str | None]]:
-    """The position of each cell among some distinct values, -1 where it is missing, (n,); and these
-    values as text.
-
-    Cells are hashed, not looked at one by one; two values may have the same text.
-    """
-    if hasattr(column, "cat") and hasattr(column.cat, "codes"):  # pandas
-        return np.asarray(column.cat.codes), [_text_of(v) for v in column.cat.categories.tolist()]
-    if hasattr(column, "dictionary_encode"):  # Arrow
-        at, values = arrow_codes(column)
-        return at, [_text_of(value) for value in values]
-    cells = _listed(column)
-    types = set(map(type, cells))
-    if len(types & {bool, np.bool_}) and not types <= {bool, str, type(None)}:
-        cells = [_text_of(cell) for cell in cells]  # True and 1 are equal, and two categories
-    try:
-        values = list(dict.fromkeys(cells))
-    except TypeError:  # what cannot be hashed
-        cells = [_text_of(cell) for cell in cells]
-        values = list(dict.fromkeys(cells))
-    place = {value: i for i, value in enumerate(values)}
-    return np.fromiter(map(place.__getitem__, cells), int, len(cells)), [
-        _text_of(value) for value in values
-    ]
-
-
-def _text_of(cell: Any) -> str | None:
-    """A value as text, whole numbers alike whatever their type; None where it is missing."""
-    if isinstance(cell, str):
-        return cell.strip() or None
-    if is_missing(cell):
-        return None
-    if isinstance(cell, float | np.floating):
-        return str(int(cell)) if cell.is_integer() else repr(float(cell))
-    return str(cell)
-
-
-def _numbers(column: Any, name: str) -> np.ndarray:
-    """A column as float64, NaN where a cell is missing, (n,)."""
-    kind = _type_name(column)
-    name = f"{name[0].upper()}{name[1:]}"
-    if kind.startswith(DATE_TYPES):
-        raise KernelpoolError(
-            f"{name} of X holds dates ({kind}), neither categories nor numbers; leave it out, or "
-            "make a number of it, such as days since some day."
-        )
-    if isinstance(column, np.ma.MaskedArray):
-        return np.ma.filled(column.astype(np.float64), np.nan)
-    try:
-        if hasattr(column, "isna"):  # pandas
-            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        return np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError):
-        pass
-    cells = _listed(column)
-    out = np.empty(len(cells))
-    for i, cell in enumerate(cells):
-        try:
-            out[i] = np.nan if is_missing(cell) else float(cell)
-        except (TypeError, ValueError):
-            raise KernelpoolError(
-                f"{name} of X must hold numbers; row {i} holds {shorten(repr(cell), 100)}. "
-                f"If it is a column of categories, name it in categorical_features."
-            ) from None
-    return out

@@ -19,13 +19,13 @@ A word is neither a number, however it is written, nor a date.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 
-from ..text import shown
+from ..text import is_missing, shown
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
 """Text that stands for a missing cell."""
@@ -123,10 +123,9 @@ def day_of(text: str) -> float:
     year, month, of_month = day[:3] if day[0] else day[:2:-1]
     microseconds = f"{fraction or 0:0<6}"[:6]
     zone = timedelta(hours=int(zone_hours or 0), minutes=int(zone_minutes or 0))
+    numbers = (year, month, of_month, hour or 0, minute or 0, second or 0, microseconds)
     try:
-        at = datetime(
-            *map(int, (year, month, of_month, hour or 0, minute or 0, second or 0, microseconds))
-        )
+        at = datetime(*[int(text) for text in numbers])  # type: ignore[arg-type]
     except ValueError:  # there is no such day or time
         return np.nan
     since = at - EPOCH
@@ -136,28 +135,45 @@ def day_of(text: str) -> float:
 # -- cells of a column -----------------------------------------------------------------------------
 
 
-def distinct_texts(texts: Any, missing: Sequence[str] = ()) -> tuple[np.ndarray, list[str]]:
+def distinct_texts(cells: Any, missing: Sequence[str] = ()) -> tuple[np.ndarray, list[str]]:
     """The position of each cell among some distinct texts, -1 where it is missing, (n,); and these
-    texts. Two of them are equal where space around them differed.
+    texts. Two of them are equal where space around them or their types differed.
 
     Parameters
     ----------
-    texts : sequence of str or None, or Arrow array of text
+    cells : sequence or Arrow array
+        Text, or values of any type.
     missing : sequence of str
         Text of a missing cell, beside `MISSING`.
     """
-    if _is_arrow(texts):
-        at, values = arrow_codes(texts)
-    else:
-        values = list(dict.fromkeys(texts))
-        place = {value: i for i, value in enumerate(values)}
-        at = np.fromiter(map(place.__getitem__, texts), int, len(texts))
     none = {*MISSING, *missing}
-    stripped = [None if v is None else v.strip() for v in values]
-    new = np.cumsum([v is not None and v not in none for v in stripped], dtype=int) - 1
-    new[[i for i, v in enumerate(stripped) if v is None or v in none]] = -1
-    at = np.append(new, -1)[at]
-    return at, [v for v in stripped if v is not None and v not in none]
+    if _is_arrow(cells):
+        at, values = arrow_codes(cells)
+    else:
+        types = set(map(type, cells))
+        mixed = len(types & {bool, np.bool_}) and not types <= {bool, str, type(None)}
+        if mixed or None in [t.__hash__ for t in types]:
+            cells = [_text_of(cell, none) for cell in cells]  # True and 1 are equal, and two texts
+        values = list(dict.fromkeys(cells))
+        place = {value: i for i, value in enumerate(values)}
+        at = np.fromiter(map(place.__getitem__, cells), int, len(cells))
+    used = np.bincount(at + 1, minlength=len(values) + 1)[1:] > 0  # a dictionary may hold more
+    texts = [_text_of(v, none) if u else None for v, u in zip(values, used, strict=True)]
+    known = np.array([*(text is not None for text in texts), False])
+    at = np.where(known, np.cumsum(known) - 1, -1)[at]
+    return at, [text for text in texts if text is not None]
+
+
+def _text_of(cell: Any, none: Container[str]) -> str | None:
+    """A value as text, whole numbers alike whatever their type; None where it is missing."""
+    if isinstance(cell, str):
+        text = cell.strip()
+        return None if text in none else text
+    if is_missing(cell):
+        return None
+    if isinstance(cell, float | np.floating):
+        return str(int(cell)) if cell.is_integer() else repr(float(cell))
+    return str(cell)
 
 
 def parsed_numbers(
@@ -168,13 +184,14 @@ def parsed_numbers(
 
     Parameters
     ----------
-    texts : sequence of str or None, or Arrow array of text
+    texts : sequence or Arrow array
+        Text, or values of any type.
     missing : sequence of str
         Text of a missing cell, beside `MISSING`.
     decimal : str
         What stands before the decimals.
     """
-    if _is_arrow(texts) and decimal == ".":
+    if _is_arrow_text(texts) and decimal == ".":
         cells = _arrow_numbers(texts, missing)
         if cells is not None:
             return cells
@@ -183,7 +200,7 @@ def parsed_numbers(
 
 def parsed_days(texts: Any, missing: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
     """The same of dates, as days since 1970."""
-    if _is_arrow(texts):
+    if _is_arrow_text(texts):
         import pyarrow as pa
 
         stamps = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
@@ -266,7 +283,7 @@ class Cells:
         """An Arrow array that holds numbers alone, of which none has leading zeros; None where that
         is to be seen cell by cell.
         """
-        if not _is_arrow(texts) or self.decimal != ".":
+        if not _is_arrow_text(texts) or self.decimal != ".":
             return None
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -310,6 +327,11 @@ def _is_arrow(column: Any) -> bool:
     return type(column).__module__.partition(".")[0] == "pyarrow"
 
 
+def _is_arrow_text(column: Any) -> bool:
+    """Whether it is an Arrow array of text without a dictionary."""
+    return _is_arrow(column) and str(column.type) in ("string", "large_string", "string_view")
+
+
 def arrow_codes(column: Any) -> tuple[np.ndarray, list[Any]]:
     """The position of each cell of an Arrow column among its distinct values, -1 where it is null,
     (n,); and these values.
@@ -340,7 +362,7 @@ def _arrow_numbers(texts: Any, missing: Sequence[str]) -> tuple[np.ndarray, np.n
     """
     import pyarrow as pa
 
-    if not missing and not pa.types.is_dictionary(texts.type):  # hardly ever is a cell not plain
+    if not missing:  # hardly ever is a cell not plain
         cells = _arrow_cast(texts, (pa.float64(),))
         if cells is not None and not cells[1].any():
             return cells

@@ -126,7 +126,7 @@ def test_check_finds_what_changed(run, model, new):
     ran = run("check", model, "moved.csv")
     assert "This is not reliable: features have moved" in ran.text
     features = read_header(model)["summary"]["reference"]["features"]
-    kept = {"name", "edges", "categories", "counts"}  # counts, and no rows
+    kept = {"name", "kind", "edges", "categories", "counts"}  # counts, and no rows
     assert all(set(feature) == kept for feature in features)
     kernelpool.save(kernelpool.load(model), "bare.st")
     assert "has no counts of the rows of its fit" in run("check", "bare.st", new, code=4).text

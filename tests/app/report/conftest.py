@@ -64,13 +64,13 @@ def dated(tmp_path_factory):
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=120)
     plan = rng.choice(["basic", "plus", "plus"], 120)
-    day = 18262.0 + rng.integers(0, 400, 120)
+    day = np.datetime64("2020-01-01") + rng.integers(0, 400, 120)
     big = 1e8 + rng.integers(0, 1300, 120)
     X = pd.DataFrame({"day": day, "big": big, "plan": plan})
     model = SharedKernelClassifier(2, training="em", random_state=0).fit(X, y)
     X.loc[0, "plan"] = "student"
     path = tmp_path_factory.mktemp("dated") / "report.html"
-    return write_report(model, None, None, path, X_test=X, y_test=y, dates=["day"]), X
+    return write_report(model, None, None, path, X_test=X, y_test=y), X
 
 
 @pytest.fixture(scope="session")

@@ -180,14 +180,16 @@ def test_cells_are_shown_and_drawn_as_they_are(dated):
     (big,) = (row for row in page.table("column-table") if row[0][0] == "big")
     expected = [X["big"].mean(), X["big"].std(ddof=0)]
     assert [float(big[i][1]) for i in (2, 4)] == pytest.approx(expected)
-    date = lambda v: str(np.datetime64(int(v), "D"))  # noqa: E731
-    for name, text in (("day", date), ("big", "{:,.0f}".format)):
+    for name, text in (("day", lambda v: str(v.date())), ("big", "{:,.0f}".format)):
         ends = [text(X[name].min()), text(X[name].max())]
         assert columns[name][:3:2] == ends
         means = [row[3 + list(X).index(name)][0] for row in page.table("kernel-table")]
         assert all(ends[0] < mean < ends[1] for mean in means)
     assert columns["plan"] == ["2 categories, most often plus ; never seen: student 1"]
-    assert page.explorer["values"] == X[["day", "big"]].to_numpy().tolist()
+    days = (X["day"] - np.datetime64("1970-01-01")) / np.timedelta64(1, "D")
+    assert (
+        page.explorer["values"] == X[["big"]].assign(day=days)[["day", "big"]].to_numpy().tolist()
+    )
     assert page.explorer["categories"]["plan"][:2] == ["student (never seen)", X["plan"][1]]
     odd = [row[5][0] for row in page.table("outlier-table") if row[1][0] == "0"]
     assert "plan student (never seen, expected plus, " in odd[0]

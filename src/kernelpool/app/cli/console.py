@@ -294,7 +294,6 @@ def write_page(
     command: str | None = None,
 ) -> None:
     """The report of a model on rows that it was not fitted to, and on those that it was."""
-    from ...tables.kinds import DATE
     from ..report import write_report
 
     def part(at: Any) -> tuple[Any, Any, Any]:
@@ -317,7 +316,6 @@ def write_page(
             test_row_ids=new_ids,
             facts={"Rows": rows.source, "Target": rows.target},
             command=command,
-            dates=[name for name, kind in rows.kinds.items() if kind == DATE],
         )
     screen.result(f"Report: {shown(path, 400)}")
 

@@ -194,7 +194,6 @@ def fit(
         "command": shlex.join(["kernelpool", *sys.argv[1:]]),
         "source": rows.source,
         "target": rows.target,
-        "dates": [name for name, kind in rows.kinds.items() if kind == DATE],
         "seed": seed,
         "fingerprint": fingerprint(rows.table),
     }

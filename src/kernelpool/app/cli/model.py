@@ -17,7 +17,7 @@ from ...decide.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY, novelty_thresho
 from ...errors import KernelpoolError, TableError
 from ...inspection import DriftReference, ambiguity_of, describe
 from ...tables.files import stem_of
-from ...tables.kinds import CATEGORY, DATE, NUMBER
+from ...tables.kinds import NUMBER
 from ...tables.read import Batch, Scan, check_columns
 from ...text import listed, percent, plural, quoted, shown
 from ..files import read_header
@@ -263,24 +263,20 @@ def load_model(path: str, screen: Screen) -> LoadedModel:
         )
     summary = header.get("summary") or {}
     if not isinstance(model, RejectClassifier):
-        return LoadedModel(model, path, summary, _kinds(model, summary), model)
+        return LoadedModel(model, path, summary, _kinds(model), model)
     inner = model.estimator_
     thresholds = (model.ambiguity_threshold_, model.novelty_threshold_)
-    return LoadedModel(inner, path, summary, _kinds(inner, summary), model, *thresholds)
+    return LoadedModel(inner, path, summary, _kinds(inner), model, *thresholds)
 
 
-def _kinds(model: Any, summary: dict[str, Any]) -> dict[str, str] | None:
+def _kinds(model: Any) -> dict[str, str] | None:
     """The kind of each feature; None where a model was fitted without names."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         return None
     columns = getattr(model, "columns_", None)
-    levels = columns.levels if columns is not None else [0] * len(names)
-    kinds = (CATEGORY if n else NUMBER for n in levels)
-    dates = summary.get("dates")
-    date_names = {str(name) for name in dates} if isinstance(dates, list) else set()
-    pairs = zip(map(str, names), kinds, strict=True)
-    return {name: DATE if name in date_names and kind == NUMBER else kind for name, kind in pairs}
+    kinds = [NUMBER] * len(names) if columns is None else columns.kinds
+    return dict(zip(map(str, names), kinds, strict=True))
 
 
 # -- commands on a file alone ----------------------------------------------------------------------

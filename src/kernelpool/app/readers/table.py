@@ -115,7 +115,10 @@ def table_of(batch: Batch, kinds: Mapping[str, str]) -> tuple[Any, dict[str, int
                     f"other cell there.",
                     DATE_ADVICE if kind == DATE else advice,
                 )
-        columns.append(pa.array(x, from_pandas=True))
+        if kind == DATE and of_type != DATE:
+            stamps = pa.array(np.round(MICROSECONDS * x), from_pandas=True)
+            column = stamps.cast(pa.int64()).cast(pa.timestamp("us"))
+        columns.append(column if kind == DATE else pa.array(x, from_pandas=True))
     return pa.table(columns, names=list(kinds)), unreadable
 
 
@@ -178,8 +181,6 @@ def read_rows(
     unlabeled : {"refuse", "drop", "use"}
         What becomes of rows without a class.
     """
-    import pyarrow as pa
-
     rows = read_table(source, target, drop=drop, keep=keep, kinds=kinds)
     known = np.array([label is not None for label in rows.y], bool)
     _check_classes(rows, known, (kinds or {}).get(rows.target) == CATEGORY)
@@ -193,10 +194,6 @@ def read_rows(
         )
     use = known if unlabeled == "drop" else np.ones(len(known), bool)
     table = rows.X.combine_chunks().filter(use)
-    for i, (name, kind) in enumerate(rows.kinds.items()):
-        if kind == DATE:
-            days = pa.array(numbers(table[name], DATE)[0], from_pandas=True)
-            table = table.set_column(i, name, days)
     y = np.asarray(rows.y[use].tolist()) if known[use].all() else rows.y
     return Rows(table, y, rows.kinds, rows.target, rows.label, rows.ids[use], rows.left_out)
 

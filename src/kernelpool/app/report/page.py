@@ -3,7 +3,7 @@
 The entry points are
 
     write_report(model, X, y, path, *, X_test=None, y_test=None, row_ids=None, test_row_ids=None,
-                 title=None, facts=None, command=None, dates=()) -> Path
+                 title=None, facts=None, command=None) -> Path
     write_page(results, path, *, title=None, facts=None, command=None) -> Path
 
 The template reads the `Results` themselves, the tables of `sections`, the description of the model,
@@ -71,7 +71,6 @@ def write_report(
     title: str | None = None,
     facts: Mapping[str, Any] | None = None,
     command: str | None = None,
-    dates: Sequence[str] = (),
 ) -> Path:
     """Write a report as one HTML file that can be opened, mailed and printed as it is.
 
@@ -98,8 +97,6 @@ def write_report(
         What else is known of the training, such as {"Rows": "irises.csv", "Target": "species"}.
     command : str, default=None
         A command line that makes the model again.
-    dates : sequence of str, default=()
-        Columns of numbers that are days since 1970, to be shown as dates.
 
     Returns
     -------
@@ -127,7 +124,6 @@ def write_report(
         ids=test_row_ids,
         train_ids=row_ids,
         most_rows=MOST_EVALUATED,
-        dates=dates,
     )
     return write_page(results, path, title=title, facts=facts, command=command)
 

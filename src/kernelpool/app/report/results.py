@@ -109,7 +109,6 @@ class Results:
     rows: RowSet
     train: RowSet | None
     names: list[str]
-    dates: Sequence[str] = ()
     known_predictions: Predictions | None = field(default=None, repr=False)
 
     @property
@@ -125,7 +124,7 @@ class Results:
     @cached_property
     def inside(self) -> FittedPipeline:
         """The model inside of pipelines and searches."""
-        return FittedPipeline(self.model, self.row_sets[0].X, self.dates)
+        return FittedPipeline(self.model, self.row_sets[0].X)
 
     @cached_property
     def reject(self) -> RejectClassifier | None:
@@ -237,7 +236,6 @@ def evaluate(
     train_ids: Sequence[Any] | None = None,
     most_rows: int | None = None,
     predictions: Predictions | None = None,
-    dates: Sequence[str] = (),
 ) -> Results:
     """What a fitted classifier does on rows.
 
@@ -259,8 +257,6 @@ def evaluate(
         At most so many rows are evaluated, drawn at random; None evaluates all.
     predictions : Predictions, default=None
         Of all rows of X, where they have passed the model already.
-    dates : sequence of str, default=()
-        Columns of numbers that are days since 1970, to be shown as dates.
 
     Returns
     -------
@@ -291,7 +287,7 @@ def evaluate(
         rows = _row_set(name, X, y, ids, labels, None if predictions is not None else most_rows)
     if rows is None:
         raise KernelpoolError("A report needs rows: X or X_test; both are None.")
-    return Results(model, rows, train, [text_of(label) for label in labels], dates, predictions)
+    return Results(model, rows, train, [text_of(label) for label in labels], predictions)
 
 
 def _row_set(
