@@ -320,6 +320,17 @@ def test_labels_keep_their_type(labels, kind):
     assert found.tolist() == model.predict(X.astype(np.float32).astype(float)).tolist()
 
 
+def test_dates_as_labels_become_text():
+    X, y, _, _ = rows()
+    labels = np.array(["2024-01-31", "2024-02-01"], "datetime64[D]")
+    model = kernels().fit(X, labels[y])
+    exported = kernelpool.to_onnx(model)
+    found = run(exported, X.astype(np.float32))["label"]
+    assert (found == model.predict(X.astype(np.float32).astype(float)).astype(str)).all()
+    about = {entry.key: entry.value for entry in exported.metadata_props}
+    assert json.loads(about["classes"]) == labels.astype(str).tolist()
+
+
 def test_the_model_says_who_made_it_and_what_its_numbers_mean(tmp_path):
     X, _, text, _ = rows()
     model = kernels().fit(pd.DataFrame(X, columns=["a", "b", "c"]), text)

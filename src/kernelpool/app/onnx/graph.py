@@ -236,14 +236,15 @@ class Graph:
         self._names = count() if names is None else names
 
     def constant(self, value: Any) -> Tensor:
-        """Floats in the type of the graph, whole numbers as int64, text and booleans as they
-        are.
+        """Floats in the type of the graph, whole numbers as int64, booleans as they are, anything
+        else as text.
         """
         from onnx import numpy_helper
 
         array = np.asarray(value)
         types = {"f": self.dtype, "i": np.int64, "u": np.int64, "b": bool}
-        array = array.astype(types.get(array.dtype.kind, object))
+        kind = types.get(array.dtype.kind)
+        array = array.astype(str).astype(object) if kind is None else array.astype(kind)
         name = f"/constant_{next(self._names)}"
         self.constants.append(numpy_helper.from_array(array, name))
         return Tensor(self, name, array.dtype)

@@ -4,8 +4,6 @@ import json
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
-
 from ...decide.reject import RejectClassifier
 from ...inspection.description import describe
 from ...inspection.pipeline import exported
@@ -57,7 +55,7 @@ def add_metadata(model: Any, estimator: Any, inputs: list[Any], names: Any, comp
     about = {"estimator": type(estimator).__name__, "kernelpool_version": model.producer_version}
     about["missing_cells"] = "refused" if complete else "integrated out"
     if hasattr(own, "classes_"):
-        about["classes"] = json.dumps(np.asarray(own.classes_).tolist())
+        about["classes"] = json.dumps(own.classes_.tolist(), default=str)
     if isinstance(own, RejectClassifier):
         about["refusals"] = json.dumps([own.ambiguous_label_, own.novel_label_])
     if names is not None:
