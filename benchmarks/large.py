@@ -17,7 +17,7 @@ import numpy as np
 
 ROWS = int(float(os.environ.get("KERNELPOOL_BENCH_ROWS", 25e6)))
 PARTS = 64
-NUMBERS = 19
+NUMBERS = 16
 CLASSES = ["common", "frequent", "rare"]
 SHARES = [0.7, 0.2999, 0.0001]
 """Of the classes."""

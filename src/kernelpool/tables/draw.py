@@ -15,8 +15,8 @@ import numpy as np
 from ..arrays import splitmix64
 from ..text import is_missing
 
-MOST_CELLS = 20_000_000
-"""Rows by columns that are kept in memory for networks that learn in memory: 160 MB of numbers."""
+MOST_CELLS = 10_000_000
+"""Rows by columns that are kept in memory for networks that learn in memory: 80 MB of numbers."""
 
 DRAWN_OF_CLASS = 1000
 """Rows that are drawn of every class, at least, where it has as many."""
