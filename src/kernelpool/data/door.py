@@ -133,7 +133,8 @@ def surveyed(
             f"{feature_name(np.argmin(about_zero.weight > 0), columns)} of X is missing in every row, so "
             "nothing can be learned of it; leave it out."
         )
-    incomplete = (about_zero.observed != about_zero.by_code[:, None]).any()
+    lacking = (about_zero.observed != about_zero.by_code[:, None]).any(axis=0)
+    columns = replace(columns, incomplete=tuple(np.flatnonzero(lacking).tolist()))
     return TrainingData(
         rows,
         classes,
@@ -142,7 +143,7 @@ def surveyed(
         about_zero.by_code[1:],
         float(about_zero.by_code[0]),
         float(about_zero.n_rows),
-        about_zero.observed if incomplete else None,
+        about_zero.observed if lacking.any() else None,
     )
 
 

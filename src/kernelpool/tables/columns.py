@@ -104,6 +104,8 @@ class Columns:
         imputations.
     missing : tuple of str
         Text of a missing cell, beside that of every table.
+    incomplete : tuple of int
+        Columns of which a fit had missing cells.
     """
 
     categories: tuple[np.ndarray | None, ...]
@@ -114,6 +116,7 @@ class Columns:
     ranges: tuple[np.ndarray | None, ...] = ()
     complete: bool = False
     missing: tuple[str, ...] = ()
+    incomplete: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.frame not in (None, *FRAMES):
@@ -368,6 +371,7 @@ class Columns:
             names=None if self.names is None else tuple(self.names[i] for i in at),
             types=tuple(self.types[i] for i in at) if self.types else (),
             ranges=tuple(self.ranges[i] for i in at) if self.ranges else (),
+            incomplete=tuple(place for place, i in enumerate(at) if i in self.incomplete),
         )
 
     def positions(self, chosen: Sequence[Any], argument: str) -> list[int]:

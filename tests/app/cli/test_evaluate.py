@@ -142,7 +142,7 @@ def test_export_writes_a_graph_and_names_its_outputs(run, model):
     for words, refused in ((QUICK, False), (("-m", "rbf"), True)):
         run("fit", "d.csv", "-t", "color", *words, "-f")
         ran = run("export", "d.safetensors", "-f")
-        said = "the graph refuses rows with missing cells, which rows of the fit had in 'a'"
+        said = "The graph refuses rows with missing cells, which rows of the fit had in 'a'"
         assert (said in ran.err) == refused
 
 

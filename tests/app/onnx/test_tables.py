@@ -2,6 +2,7 @@
 rows far from all of them and categories never seen is what Python answers, to 1e-5.
 """
 
+import warnings
 from functools import cache
 
 import numpy as np
@@ -39,6 +40,7 @@ def columns_of(kind):
             "age": number,
             "paid": often(0.3),
             "asked": pd.array(often(0.2), "boolean"),
+            "since": pd.Timestamp("2024-01-31") + pd.to_timedelta(rng.integers(0, 90, N), "D"),
             "code": [f"c{i}" for i in rng.integers(0, 90, N) + 5 * y],  # more than indicators
         },
         "words": {"town": town, "size": rng.choice(["s", "m", "l"], N)},
@@ -58,11 +60,15 @@ def numbers_of(X):
     return [name for name in X if X[name].dtype == np.float32]
 
 
+def words_of(X):
+    return [name for name in X if X[name].dtype.kind not in "fM"]
+
+
 def asked(X):
     """The rows of the fit, their cells in other combinations, rows far outside, and categories never
     seen.
     """
-    words = [name for name in X if name not in numbers_of(X)]
+    words = words_of(X)
     rows = X.astype(dict.fromkeys(words, object))
     mixed = [rows[name].sample(frac=1, random_state=i) for i, name in enumerate(rows)]
     parts = [rows, pd.concat([column.reset_index(drop=True) for column in mixed], axis=1)]
@@ -83,8 +89,13 @@ def run(graph, X):
     cells = {"X": X.to_numpy()} if inputs == ["X"] else {}
     for name in inputs if inputs != ["X"] else []:
         column = X[[name]]
-        text = name not in numbers_of(X)
-        cells[name] = column.fillna("").astype(str).to_numpy(object) if text else column.to_numpy()
+        if X[name].dtype.kind == "M":
+            days = (column - pd.Timestamp("1970-01-01")) / pd.Timedelta("1D")
+            cells[name] = days.to_numpy(np.float32)
+        elif name in words_of(X):
+            cells[name] = column.fillna("").astype(str).to_numpy(object)
+        else:
+            cells[name] = column.to_numpy()
     outputs = [entry.name for entry in session.get_outputs()]
     return dict(zip(outputs, session.run(None, cells), strict=True))
 
@@ -103,16 +114,21 @@ def exported(name, kind, missing):
     X, y = columns_of(kind)
     X = with_missing(X) if missing else X
     model = clone(MODELS[name]).fit(X, y)
-    graph = to_onnx(model)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        graph = to_onnx(model)
     about = {entry.key: entry.value for entry in graph.metadata_props}
-    return model, graph, asked(X), about["missing_cells"] == "refused"
+    said = [str(w.message) for w in caught if "refuses rows with missing cells" in str(w.message)]
+    return model, graph, asked(X), about["missing_cells"] == "refused", said
 
 
 @pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
 @pytest.mark.parametrize("kind", ["numbers", "mixed", "words", "far"])
 @pytest.mark.parametrize("name", MODELS)
 def test_graphs_answer_as_python_does(name, kind, missing):
-    model, graph, X, refuses = exported(name, kind, missing)
+    model, graph, X, refuses, said = exported(name, kind, missing)
+    assert len(said) == (refuses and missing)
+    assert all(f"'{column}'" in text for column in X for text in said)
     rows = X.dropna() if refuses else X
     found = run(graph, rows)
     wanted = answers(model, rows)

@@ -15,7 +15,7 @@ import typer
 from ... import RejectClassifier, load, to_onnx
 from ...decide.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY, novelty_threshold
 from ...errors import KernelpoolError, TableError
-from ...inspection import DriftReference, ambiguity_of, describe
+from ...inspection import ambiguity_of, describe
 from ...tables.files import stem_of
 from ...tables.kinds import NUMBER
 from ...tables.read import Batch, Scan, check_columns
@@ -349,13 +349,6 @@ def export(
         code = Exit.EXTRA if "pip install" in str(error) else Exit.MODEL
         raise CommandError(code, f"{shown(model, 200)}: {error}") from None
     missing = {entry.key: entry.value for entry in graph.metadata_props}["missing_cells"]
-    reference = loaded.recorded("reference", DriftReference.from_dict)
-    lacking = [f["name"] for f in reference.features if f["counts"][-1]] if reference else []
-    if missing == "refused" and lacking:
-        screen.warn(
-            f"the graph refuses rows with missing cells, which rows of the fit had in "
-            f"{listed(lacking, 8)}: impute these, or export a model of --model shared-kernel."
-        )
     with placed(path, force) as temporary:
         Path(temporary).write_bytes(graph.SerializeToString())
     inputs, outputs = (

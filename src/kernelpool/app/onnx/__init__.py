@@ -11,7 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import write_atomically
 from ...errors import KernelpoolError, warn
-from ...inspection.pipeline import FittedPipeline, exported, graph_answers, layers
+from ...inspection.pipeline import (
+    FittedPipeline,
+    exported,
+    feature_names,
+    graph_answers,
+    layers,
+)
+from ...text import listed
 from .graph import Graph
 from .inputs import inputs_of
 from .outputs import add_metadata, model_of
@@ -35,9 +42,11 @@ def to_onnx(
     """A fitted estimator as an ONNX model that needs a runtime such as onnxruntime, and nothing of
     this library.
 
-    Its input is ``X``, (n, d), for any number of rows n. A model of a table with categories takes
-    one input for each column instead, (n, 1), under the name of the column, with an underscore where
-    an output has that name: text for categories, numbers elsewhere. A missing cell is NaN, or the empty text. A classifier returns ``label``
+    Its input is ``X``, (n, d), for any number of rows n. A model of a table with categories or dates
+    takes one input for each column instead, (n, 1), under the name of the column, with an underscore
+    where an output has that name: text for categories, without space around it; numbers elsewhere,
+    dates as days since 1970. A missing cell is NaN, or text that stands for one, such as none at
+    all. A classifier returns ``label``
     (int64, or text) and ``probabilities`` (n, K); one that knows densities also ``log_density`` (n,
     K), log p(x|C_k), and ``score_samples`` (n,), log p(x). A regressor returns ``prediction`` and
     ``std``.
@@ -75,8 +84,8 @@ def to_onnx(
     -----
     `SharedKernelClassifier` and `SharingAverageClassifier` integrate missing cells out in the
     graph, as they do in Python. The other networks average over imputations in Python, which the
-    graph does not, also where rows of the fit had missing cells: onnxruntime ends a run with an
-    error that says so where a cell is missing.
+    graph does not: onnxruntime ends a run with an error that says so where a cell is missing. A
+    warning names the columns of which rows of the fit had missing cells.
 
     Examples
     --------
@@ -114,6 +123,16 @@ def to_onnx(
         warn(
             "Values of a feature of X are so large for their width that float32 inputs lose digits "
             "that count: answers will differ from those in Python. Pass precision='float64'.",
+            UserWarning,
+        )
+    columns = network.columns_
+    if g.complete and columns.incomplete:
+        names = feature_names(columns)
+        lacking = listed([names[i] for i in columns.incomplete], 8)
+        warn(
+            "The graph refuses rows with missing cells, which rows of the fit had in "
+            f"{lacking}: impute these first, or export a SharedKernelClassifier, whose graph "
+            "integrates them out.",
             UserWarning,
         )
     model = model_of(g, type(network).__name__, inputs, answers, outside)

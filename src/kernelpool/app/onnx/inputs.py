@@ -10,26 +10,29 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from ...errors import KernelpoolError
-from ...tables.columns import codes_of
+from ...tables.columns import Columns, codes_of
+from ...tables.kinds import CATEGORY, MISSING, NUMBER
 from ...text import shorten
 from .graph import OPSETS, Graph, Tensor
 from .outputs import OUTPUTS
 
 
 def inputs_of(g: Graph, steps: Any, network: Any, outside: Any) -> tuple[list[Any], Tensor]:
-    """The inputs (name, column, type, width), and the rows that the network takes."""
+    """The inputs (name, column, kind, type, width), and the rows that the network takes."""
     columns = network.columns_
-    if not steps and any(columns.levels):
-        names = list(columns.names or (f"x{i}" for i in range(len(columns.levels))))
-        kinds = [np.dtype(object) if n else outside for n in columns.levels]
+    if not steps and set(columns.kinds) != {NUMBER}:
+        names = list(columns.names or (f"x{i}" for i in range(len(columns))))
         free = free_names(names)
-        inputs = list(zip(free, names, kinds, [1] * len(free), strict=True))
-        return inputs, _coded([Tensor(g, name) for name in free], columns.categories)
+        inputs = [
+            (*entry, np.dtype(object) if entry[2] == CATEGORY else outside, 1)
+            for entry in zip(free, names, columns.kinds, strict=True)
+        ]
+        return inputs, _coded([Tensor(g, name) for name in free], columns)
     width = int(steps[0].n_features_in_) if steps else len(columns)
     x = Tensor(g, "X").astype(g.dtype)
     if steps:  # of skl2onnx's operators some have no rule for shapes
         x = _stepped(g, steps, x, width).node("Reshape", [-1, len(columns)])
-    return [("X", "X", outside, width)], x
+    return [("X", "X", NUMBER, outside, width)], x
 
 
 def _stepped(g: Graph, steps: Any, x: Tensor, n_features: int) -> Tensor:
@@ -67,15 +70,16 @@ def free_names(columns: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _coded(columns: list[Tensor], categories: Sequence[Any]) -> Tensor:
+def _coded(cells: list[Tensor], columns: Columns) -> Tensor:
     """Columns, each (n, 1), as encoded rows, (n, d): categories by their codes, NaN for a missing
     cell.
     """
-    g = columns[0].graph
+    g = cells[0].graph
+    missing = dict.fromkeys((*MISSING, *columns.missing), math.nan)
     encoded = []
-    for column, names in zip(columns, categories, strict=True):
+    for column, names in zip(cells, columns.categories, strict=True):
         if names is not None:
-            codes = {"": math.nan} | codes_of(names.tolist())
+            codes = codes_of(names.tolist()) | missing
             column = g.op(
                 "LabelEncoder",
                 column,

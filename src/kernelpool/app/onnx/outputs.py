@@ -35,7 +35,7 @@ def model_of(
         answer.node("Identity", name=key)
     cells = [
         helper.make_tensor_value_info(key, kind_of(dtype), ["n", width])
-        for key, _, dtype, width in inputs
+        for key, *_, dtype, width in inputs
     ]
     graph = helper.make_graph(g.nodes, name, cells, outputs, initializer=g.constants)
     domains = {"", *(node.domain for node in g.nodes)}
@@ -61,11 +61,6 @@ def add_metadata(model: Any, estimator: Any, inputs: list[Any], names: Any, comp
     if names is not None:
         about["feature_names"] = json.dumps(list(map(str, names)))
     if [name for name, *_ in inputs] != ["X"]:
-        kinds = {True: "category", False: "number"}
-        about["inputs"] = json.dumps(
-            [
-                {"name": name, "column": column, "kind": kinds[dtype.kind == "O"]}
-                for name, column, dtype, _ in inputs
-            ]
-        )
+        keys = "name", "column", "kind"
+        about["inputs"] = json.dumps([dict(zip(keys, entry, strict=False)) for entry in inputs])
     helper.set_model_props(model, about)
