@@ -176,13 +176,13 @@ def training_data(
         return _with_all_classes(rows_of(store, codes, n_jobs), classes, columns)
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    names = None
+    columns = None
     if is_lazy_frame(X):
-        X, y, sample_weight, names = frame_columns(X, y, sample_weight)
+        X, y, sample_weight, columns = frame_columns(X, y, sample_weight, categorical_features)
     if is_matrix(y):
         X, y, sample_weight = spread_shares(X, y, sample_weight)
     is_foreign = is_foreign_array(X)
-    if is_foreign:
+    if is_foreign and columns is None:
         chosen = categorical_features
         if chosen is not None and not isinstance(chosen, str) and len(chosen):
             raise KernelpoolError(
@@ -190,8 +190,8 @@ def training_data(
                 "categories first, or leave it out."
             )
         check_foreign_array(X)
-        columns = Columns((None,) * X.shape[1], names)
-    else:
+        columns = Columns.numbers(X.shape[1])
+    elif columns is None:
         dtype = np.float64 if in_memory else FLOATS
         columns, X = learned_rows(X, categorical_features, name, dtype)
     codes, classes = coded_labels(X, y, unlabeled)

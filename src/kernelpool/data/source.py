@@ -24,7 +24,7 @@ from ..errors import (
     warn,
 )
 from ..rows import DaskRows, Rows, Store, StoredRows, as_rows, recode
-from ..rows.dask import tree_sum
+from ..rows.dask import each_part, tree_sum
 from ..tables import draw
 from ..tables.columns import Columns, holds_text, reason_to_leave_out, sorted_categories
 from ..tables.kinds import CATEGORY, FEW
@@ -144,9 +144,11 @@ def _gives_away(x: np.ndarray, codes: np.ndarray, most: int) -> bool:
     return len(values) <= most and bool((code_of[at] == codes).all())
 
 
-def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
-    """A data frame of Dask as arrays, and the names of its features; y and sample_weight may be
-    names of columns.
+def frame_columns(
+    X: Any, y: Any, sample_weight: Any, categorical_features: Any = "from_dtype"
+) -> tuple[Any, ...]:
+    """A data frame of Dask as arrays, and its columns; y and sample_weight may be names of
+    columns.
     """
     # one set of chunks for all columns: Dask joins files of which few columns are read
     X = X.map_partitions(lambda frame: frame)
@@ -155,22 +157,43 @@ def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
         for name in (y, sample_weight)
     ]
     X = X.drop(columns=[name for name in (y, sample_weight) if isinstance(name, str)])
-    categorical = [
-        str(name) for name, dtype in X.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"
-    ]
-    if categorical:
-        raise KernelpoolError(
-            f"Column {categorical[0]!r} of X holds {X.dtypes[categorical[0]]}, not numbers; leave "
-            "it out, or encode it first (Dask-ML can)."
-        )
-    kinds = {str(dtype) for dtype in X.dtypes}
-    array = X.astype("float32" if kinds == {"float32"} else "float64").to_dask_array()
+    columns = _columns_of_collection(X, categorical_features)
+    if columns.frame is None:
+        kinds = {str(dtype) for dtype in X.dtypes}
+        array = X.astype("float32" if kinds == {"float32"} else "float64").to_dask_array()
+    else:
+        array = each_part(X, columns.encode, np.zeros((1, len(columns))))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # strings of pandas become objects
-        columns = [
-            column.to_dask_array() if is_lazy_frame(column) else column for column in targets
-        ]
-    return array, *columns, tuple(map(str, X.columns))
+        arrays = [column.to_dask_array() if is_lazy_frame(column) else column for column in targets]
+    return array, *arrays, columns
+
+
+def _columns_of_collection(X: Any, categorical_features: Any) -> Columns:
+    """What the columns of a data frame of Dask hold, by all of their distinct cells."""
+    import dask
+
+    if isinstance(categorical_features, Columns):
+        return categorical_features
+    names = tuple(map(str, X.columns))
+    learned = Columns.learn(X._meta_nonempty, categorical_features)
+    by_cells = [
+        i
+        for i, dtype in enumerate(X.dtypes)
+        if learned.levels[i] or getattr(dtype, "kind", "O") not in "fiu"
+    ]
+    if not by_cells:
+        return Columns((None,) * len(names), names)
+    cells = dask.compute(*(X.iloc[:, [i]].drop_duplicates() for i in by_cells))
+    categories = list(learned.categories)
+    types = list(learned.types)
+    for i, distinct in zip(by_cells, cells, strict=True):
+        named = learned.levels[i] and not isinstance(categorical_features, str)
+        of_column = Columns.learn(distinct, [0] if named else "from_dtype")
+        categories[i] = of_column.categories[0]
+        types[i] = of_column.types[0]
+    ranges = (None,) * len(names)
+    return replace(learned, categories=tuple(categories), types=tuple(types), ranges=ranges)
 
 
 def columns_named(X: Any, names: list[str]) -> Any:
