@@ -513,9 +513,8 @@ def prior_from_probability(
 ) -> PriorEstimate:
     """The estimate from P(C_k|x), (n, K), that assume the frequencies `trained`, (K,)."""
     known = trained > 0
-    ratio = (
-        probability / np.where(known, trained, 1.0) * known
-    )  # p(x|C_k) up to a factor of the row
+    # p(x|C_k) up to a factor of the row; sums over few classes are faster by column
+    ratio = np.asfortranarray(probability / np.where(known, trained, 1.0) * known)
     best = _most_likely(ratio, trained)
     top = _log_likelihood(ratio, best)
     changed = 2 * (top - _log_likelihood(ratio, trained))
