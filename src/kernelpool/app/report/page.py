@@ -37,7 +37,7 @@ import kernelpool
 
 from ...atomic import write_atomically
 from ...errors import KernelpoolError, without_column_warnings
-from ...inspection import describe, refusals
+from ...inspection import DECISIONS, describe, refusals
 from ...text import date_text, decimals_of, text_of
 from . import plots, sections
 from .explorer import explore, series_of
@@ -214,6 +214,7 @@ def _environment() -> Any:
         explore=explore,
         series_of=series_of,
         one_in=ONE_IN,
+        decisions=DECISIONS,
         alpha=ALPHA,
         versions={
             "kernelpool": kernelpool.__version__,

@@ -8,6 +8,7 @@ and hatches differ with them. Names from the data are never read as mathematics.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,9 @@ MOST_POINTS = 600
 
 MOST_ELLIPSES = 30
 """Kernels that are drawn."""
+
+PURE = 0.9
+"""From this share of one class on a kernel is that class's alone."""
 
 LINES = ("--", "-.")
 """Of thresholds."""
@@ -234,7 +238,10 @@ def plot_novelty(model: Any, X: Any = None, X_test: Any = None, *, ax: Any = Non
     low -= 0.25 * (high - low) or 0.5
     low = min([low, *(t - 0.1 * (high - t) for t in lines.values() if t > 3 * low - 2 * high)])
     edges = np.linspace(low, high, 41)
-    faces = ({"facecolor": COLORS[0], "alpha": 0.45}, {"facecolor": "none", "hatch": "///"})
+    faces: tuple[dict[str, Any], ...] = (
+        {"facecolor": COLORS[0], "alpha": 0.45},
+        {"facecolor": "none", "hatch": "///"},
+    )
     with drawing(ax, 6.0, 3.8) as ax:
         for part, score, face, color in zip(
             results.row_sets, results.scores, faces, COLORS, strict=False
@@ -437,7 +444,7 @@ def _draw_ellipses(centers: np.ndarray, covariances: Any, shares: np.ndarray, ax
         value, vector = np.linalg.eigh(covariance)
         short, long = 4 * np.sqrt(np.maximum(value, 0))
         angle = np.degrees(np.arctan2(vector[1, 1], vector[0, 1]))
-        line = "-" if share.max() >= 0.9 else (0, (3, 1.6))
+        line = "-" if share.max() >= PURE else (0, (3, 1.6))
         for look in (
             {"edgecolor": "white", "linewidth": 3.6, "zorder": 3},
             {"edgecolor": np.clip(color, 0, 1), "linewidth": 2.0, "linestyle": line, "zorder": 4},
@@ -453,22 +460,21 @@ def _draw_legend(
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    line = partial(Line2D, [], [], color=DARK)
+    text = partial(Line2D, [], [], linestyle="")
     keys: list[Any] = [
-        Line2D([], [], linestyle="", marker=mark_of(k), color=color_of(k), label=shorten(name, 30))
+        text(marker=mark_of(k), color=color_of(k), label=shorten(name, 30))
         for k, name in enumerate(classes[:MOST_KEYS])
     ]
     if len(classes) > MOST_KEYS:
-        more = f"({len(classes) - MOST_KEYS:,} more classes)"
-        keys.append(Line2D([], [], linestyle="", label=more))
-    pure = shares.max(axis=1) >= 0.9
+        keys.append(text(label=f"({len(classes) - MOST_KEYS:,} more classes)"))
+    pure = shares.max(axis=1) >= PURE
     if pure.any():
-        keys.append(Line2D([], [], color=DARK, label=f"{word} of one class"))
+        keys.append(line(label=f"{word} of one class"))
     if not pure.all():
-        keys.append(
-            Line2D([], [], color=DARK, linestyle=(0, (2, 1.2)), label=f"{word} that is shared")
-        )
+        keys.append(line(linestyle=(0, (2, 1.2)), label=f"{word} that is shared"))
     if n_more:
-        keys.append(Line2D([], [], linestyle="", label=f"({n_more:,} more {word}s)"))
+        keys.append(text(label=f"({n_more:,} more {word}s)"))
     for k, name, hatch in ((0, "ambiguous", "xxx"), (1, "novel", "///")):
         if len(classes) + k in drawn:
             keys.append(Patch(facecolor="#eeeeee", edgecolor="#b0b0b0", hatch=hatch, label=name))

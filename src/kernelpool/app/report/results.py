@@ -200,12 +200,12 @@ class Results:
         return [self.inside.rows(part.X) for part in self.row_sets]
 
     @cached_property
-    def scores(self) -> list[np.ndarray]:
+    def scores(self) -> list[Any]:
         """log p(x) of the row sets, (n,); none where the model has no densities."""
         own = [] if self.predictions.score is None else [self.predictions.score]
         others = self.x[: len(self.x) - len(own)]
         scores = [*(self.inside.score(x) for x in others), *own]
-        return [] if any(score is None for score in scores) else scores  # type: ignore[misc]
+        return [] if any(score is None for score in scores) else scores
 
     @cached_property
     def bounds(self) -> list[np.ndarray]:
@@ -215,14 +215,14 @@ class Results:
         """
         inside = self.inside
         drawn = inside.model.sample(N_SIMULATED, random_state=0)[0] * inside.scale + inside.offset
-        x = np.vstack([*self.x, np.zeros(drawn.shape[1])])
-        patterns, group = np.unique(np.isnan(x), axis=0, return_inverse=True)
+        missing = np.isnan(np.vstack([*self.x, np.zeros(drawn.shape[1])]))
+        sets, group, count = np.unique(missing, axis=0, return_inverse=True, return_counts=True)
         group = group.ravel()
-        bound = np.full(len(x), np.nan)
-        for g in {*np.argsort(-np.bincount(group))[:MOST_PATTERNS].tolist(), int(group[-1])}:
-            score: Any = inside.score(np.where(patterns[g], np.nan, drawn))
-            bound[group == g] = np.quantile(score, 1 / ONE_IN, method="lower")
-        return np.split(bound, np.cumsum([len(part) for part in self.row_sets]))
+        bound = np.full(len(sets), np.nan)
+        for g in {*np.argsort(-count)[:MOST_PATTERNS].tolist(), int(group[-1])}:
+            score: Any = inside.score(np.where(sets[g], np.nan, drawn))
+            bound[g] = np.quantile(score, 1 / ONE_IN, method="lower")
+        return np.split(bound[group], np.cumsum([len(part) for part in self.row_sets]))
 
 
 def evaluate(

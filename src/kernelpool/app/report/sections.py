@@ -5,9 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from ... import ConformalClassifier
-from ...inspection import DECISIONS, FittedPipeline, Rate, cells_of, never_seen, predictions
-from .results import MOST_MASKED, Results
+from ...inspection import (
+    FittedPipeline,
+    Predictions,
+    Rate,
+    cells_of,
+    never_seen,
+    predictions,
+)
+from .results import MOST_MASKED, Results, RowSet
 
 ALPHA = 0.05
 """One minus the confidence of intervals."""
@@ -21,11 +27,8 @@ N_UNSURE = 8
 N_USUAL = 100
 """Rows, about, with which outliers are compared."""
 
-MOST_IN_MATRIX = 12
-"""Classes of a confusion matrix."""
-
 MOST_PAIRS = 15
-"""Pairs of classes that are listed where there are more."""
+"""Pairs of classes that are listed where there are too many classes for a matrix."""
 
 COVERAGE = (1, 0.99, 0.95, 0.9, 0.8, 0.5)
 """Shares of rows that may be accepted."""
@@ -48,35 +51,28 @@ def accepted(results: Results) -> list[tuple[float, float, Rate]]:
 
 
 def recalls(results: Results) -> list[int]:
-    """Codes of the classes; of many, those of the least recall first."""
+    """Codes of the classes, those of the least recall first."""
     confusion = results.metrics.confusion
-    n_true, n_classes = confusion.shape
-    if n_true <= MOST_IN_MATRIX:
-        return [*range(n_true)]
-    hit = np.pad(np.diag(confusion), (0, n_true - n_classes))
-    return np.argsort(hit / np.maximum(confusion.sum(axis=1), 1), kind="stable").tolist()
+    recall = [row[k : k + 1].sum() / max(row.sum(), 1) for k, row in enumerate(confusion)]
+    return np.argsort(recall, kind="stable").tolist()
 
 
-def confusions(results: Results) -> list[tuple[str, str, int]]:
-    """(true, predicted, rows) of the most frequent errors, where a matrix would be too large."""
-    if len(results.names) <= MOST_IN_MATRIX:
-        return []
+def confusions(results: Results) -> list[list[int]]:
+    """Codes of the true and the predicted class of the most frequent errors."""
     wrong = results.metrics.confusion.copy()
     np.fill_diagonal(wrong, 0)
-    order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_PAIRS]
-    pairs = np.column_stack(np.unravel_index(order, wrong.shape)).tolist()
-    return [(results.names[i], results.names[j], int(wrong[i, j])) for i, j in pairs if wrong[i, j]]
+    order = np.argsort(-wrong[wrong > 0], kind="stable")[:MOST_PAIRS]
+    return np.argwhere(wrong)[order].tolist()
 
 
-def sets(results: Results) -> dict[str, Any] | None:
-    """Of a `ConformalClassifier`, rows whose class is not in the set, and rows by its size."""
+def missed(results: Results) -> Rate | None:
+    """Rows whose class is not in their set, of a `ConformalClassifier`."""
+    sets = results.predictions.sets
     known = (results.rows.y >= 0) & (results.rows.y < len(results.predictions.classes))
-    if not isinstance(results.model, ConformalClassifier) or not known.any():
+    if sets is None or not known.any():
         return None
-    chosen = results.predictions.sets[known]
-    missed = ~chosen[np.arange(len(chosen)), results.rows.y[known]]
-    sizes = np.bincount(results.predictions.sets.sum(axis=1)).tolist()
-    return {"missed": Rate.of(missed.sum(), len(missed), ALPHA), "sizes": sizes}
+    inside = sets[known, results.rows.y[known]]
+    return Rate.of(int((~inside).sum()), len(inside), ALPHA)
 
 
 def predicted(results: Results) -> list[tuple[int, int]]:
@@ -96,21 +92,18 @@ def unsure(results: Results) -> list[tuple[int, list[int]]]:
 # -- kernels, outliers and columns -----------------------------------------------------------------
 
 
-def kernels(results: Results) -> list[dict[str, Any]]:
-    """The greatest kernels, with what they are along features."""
+def kernels(results: Results) -> list[tuple[int, list[dict[str, Any]]]]:
+    """The greatest kernels, and what each is along the features in which it differs most."""
     inside = results.inside
     if inside.kernels is None:
         return []
-    table = inside.kernels
-    x = results.x[0]
-    columns = [x[~np.isnan(x[:, i]), i] for i in range(len(inside.features))]
+    columns = [column[~np.isnan(column)] for column in results.x[0].T]
     listed = []
-    for j in table.largest(MOST_LISTED_KERNELS).tolist():
+    for j in inside.kernels.largest(MOST_LISTED_KERNELS).tolist():
         traits = [_trait(inside, j, i, known) for i, known in enumerate(columns)]
         if len(traits) > MOST_COLUMNS:
             traits = sorted(traits, key=lambda trait: -trait["away"])[:MOST_TRAITS]
-        kernel = {"index": j, "group": table.group[j] if table.group else "", "traits": traits}
-        listed.append({**kernel, "share": table.share[j], "classes": table.classes(j)[:4]})
+        listed.append((j, traits))
     return listed
 
 
@@ -134,58 +127,43 @@ def _trait(inside: FittedPipeline, j: int, i: int, known: np.ndarray) -> dict[st
     return trait
 
 
-def outliers(results: Results) -> dict[str, Any] | None:
-    """The least likely rows, and how many are less likely than one in ONE_IN drawn rows.
+def outliers(results: Results) -> list[tuple[RowSet, np.ndarray, Predictions, Any]]:
+    """The least likely rows of each set of rows, their log-densities and predictions, and what is
+    odd about them.
 
     A row is compared with drawn rows in which the same cells are missing: its log-density is that
     of the others.
     """
     if not results.scores:
-        return None
-    sample = slice(None, None, max(1, len(results.x[0]) // N_USUAL))
-    surprise = _surprise(results.inside, results.x[0][sample], results.scores[0][sample])
-    usual = None if surprise is None else surprise.mean(axis=0)
-    rows = []
-    below = []
+        return []
+    inside = results.inside
+    found = []
+    usual = None
     for part, x, score, bound in zip(
-        results.row_sets, results.x, results.scores, results.bounds[:-1], strict=True
+        results.row_sets, results.x, results.scores, results.bounds, strict=False
     ):
-        excess = score - bound
-        below.append((part.name, len(part), int((excess < 0).sum())))
-        at = np.argsort(excess, kind="stable")[:N_OUTLIERS]
+        if usual is None and x.shape[1] <= MOST_MASKED:
+            every = slice(None, None, max(1, len(x) // N_USUAL))
+            usual = _surprise(inside, x[every], score[every]).mean(axis=0)
+        at = np.argsort(score - bound, kind="stable")[:N_OUTLIERS]
         few = part.at(at)
         if part is results.rows:
             answers = results.predictions.at(at)
         else:
             answers = predictions(results.model, few.X, score=False)
-        odd = [] if usual is None else _odd(results.inside, few.X, x[at], score[at], usual)
-        rows += [
-            {
-                "part": part.name,
-                "id": few.ids[i],
-                "y": few.y[i],
-                "label": DECISIONS[code] if code else results.names[answers.predicted[i]],
-                "score": score[at[i]],
-                "odd": odd[i] if odd else [],
-            }
-            for i, code in enumerate(answers.decision.tolist())
-        ]
-    return {"rows": rows, "bound": results.bounds[-1][0], "below": below}
+        odd = [[]] * len(at) if usual is None else _odd(inside, few.X, x[at], score[at], usual)
+        found.append((few, score[at], answers, odd))
+    return found
 
 
-def _surprise(inside: FittedPipeline, x: np.ndarray, score: np.ndarray) -> np.ndarray | None:
+def _surprise(inside: FittedPipeline, x: np.ndarray, score: np.ndarray) -> np.ndarray:
     """-log p(x_i | the other features) of each cell, (n, d), 0 where it is missing.
 
     That is the log-density of the row in which the cell is NaN, less that of the row.
     """
     n, d = x.shape
-    if d > MOST_MASKED:
-        return None
-    without = np.repeat(x[:, None], d, axis=1)  # (n, d, d)
-    without[:, np.arange(d), np.arange(d)] = np.nan
-    rest = inside.score(without.reshape(-1, d))
-    if rest is None:
-        return None
+    without = np.where(np.eye(d, dtype=bool), np.nan, x[:, None])  # (n, d, d)
+    rest: Any = inside.score(without.reshape(-1, d))
     return np.where(np.isnan(x), 0.0, np.nan_to_num(rest.reshape(n, d) - score[:, None]))
 
 
@@ -193,23 +171,22 @@ def _odd(
     inside: FittedPipeline, X: Any, x: np.ndarray, score: np.ndarray, usual: np.ndarray
 ) -> list[list[dict[str, Any]]]:
     """Of each row the features that are least likely given the others, compared with other rows."""
-    over: Any = _surprise(inside, x, score) - usual
-    odd: list[list[dict[str, Any]]] = [[] for _ in x]
-    for row, (cells, excess) in enumerate(zip(inside.cells(X), over, strict=True)):
-        for i in np.argsort(-excess, kind="stable")[:3].tolist():
-            if not excess[i] > 2:
-                continue
+    odd: list[list[dict[str, Any]]] = []
+    over = _surprise(inside, x, score) - usual
+    for row, cells, less in zip(x, inside.cells(X), over, strict=True):
+        odd.append([])
+        for i in np.argsort(-less, kind="stable")[:3].tolist():
+            if not less[i] > 2:
+                break
             values = inside.categories[i]
-            feature = {"name": inside.features[i], "value": cells[i], "less": excess[i]}
-            feature["unseen"] = values is not None and x[row, i] >= len(values)
+            feature = {"name": inside.features[i], "value": cells[i], "less": less[i]}
+            feature["unseen"] = values is not None and row[i] >= len(values)
             if hasattr(inside.model, "impute"):
-                unknown = x[[row]]
-                unknown[0, i] = np.nan
-                imputed = inside.model.impute(inside.table(unknown))
+                unknown = np.where(np.arange(len(row)) == i, np.nan, row)
+                imputed = inside.model.impute(inside.table(unknown[None]))
                 mean = (imputed * inside.scale + inside.offset)[0, i]
                 feature["expected"] = mean if values is None else values[int(mean)]
-                feature["width"] = abs(mean - x[row, i]) / 100  # of a difference three digits
-            odd[row].append(feature)
+            odd[-1].append(feature)
     return odd
 
 
@@ -231,8 +208,8 @@ def columns(results: Results) -> list[dict[str, Any]]:
             column["never_seen"] = Counter(cells[row][i] for row in new).most_common(3)
         elif len(known):
             constant = known.min() == known.max()
-            column["width"] = 0.0 if constant else float(known.std())
-            column["mean"] = known[0] if constant else float(known.mean())
             column |= {"lowest": known.min(), "highest": known.max()}
+            column["mean"] = known[0] if constant else known.mean()
+            column["width"] = 0.0 if constant else known.std()
         listed.append(column)
     return listed
