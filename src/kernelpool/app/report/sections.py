@@ -186,6 +186,7 @@ def _odd(
                 imputed = inside.model.impute(inside.table(unknown[None]))
                 mean = (imputed * inside.scale + inside.offset)[0, i]
                 feature["expected"] = mean if values is None else values[int(mean)]
+                feature["apart"] = abs(mean - row[i])
             odd[-1].append(feature)
     return odd
 
