@@ -9,10 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier
-from kernelpool.data import source
 from kernelpool.data.source import checked_rows, warn_of_columns
 from kernelpool.errors import ColumnWarning, TableError
-from kernelpool.tables import files
+from kernelpool.tables import draw, files
 from kernelpool.tables.columns import Columns
 
 
@@ -82,10 +81,10 @@ def test_a_part_of_a_file_is_read_as_the_whole_by_the_columns_of_the_model(tmp_p
     assert model.score(part, "t") == np.mean(model.predict(part) == table["t"][is_part])
 
 
-@pytest.mark.parametrize("in_memory", [0, source.IN_MEMORY])
-def test_a_mixture_learns_the_kinds_of_all_rows(tmp_path, monkeypatch, in_memory):
+@pytest.mark.parametrize("most_cells", [100, draw.MOST_CELLS])
+def test_a_mixture_learns_the_kinds_of_all_rows(tmp_path, monkeypatch, most_cells):
     """From a file that is larger than memory, too: labels, and cells behind the first block."""
-    monkeypatch.setattr(source, "IN_MEMORY", in_memory)
+    monkeypatch.setattr(draw, "MOST_CELLS", most_cells)
     monkeypatch.setattr(files, "BLOCK", 1000)
     table = table_of(["1", "2"]).assign(n=[f"{i % 30}" for i in range(200)], t=[0, 1] * 100)
     table.loc[199, ["c", "n", "t"]] = ["A", "", 1.0]

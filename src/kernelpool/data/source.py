@@ -211,6 +211,9 @@ class _Values(dict[Any, int]):
 
     def codes(self, values: Any) -> np.ndarray:
         """Their positions, new ones included."""
+        if isinstance(values, np.ndarray) and values.dtype != object:
+            distinct, at = np.unique(values, return_inverse=True)
+            return self.codes(distinct.tolist())[at]
         # NaN is not equal to itself, but one object is
         keys = (np.nan if isinstance(v, float) and v != v else v for v in values)
         return np.array([self.setdefault(key, len(self)) for key in keys], np.float64)
@@ -241,7 +244,7 @@ def read(
         if (weight is not None) != store.weighted:
             raise ValueError("Either all batches of X have a sample_weight, or none has.")
         _recode(x, of_batch, categories)
-        codes = np.full(len(x), -1.0) if target is None else labels.codes(target.tolist())
+        codes = np.full(len(x), -1.0) if target is None else labels.codes(target)
         store.add(x, codes, weight)
     if store is None:
         raise ValueError("X has 0 rows, while a minimum of 1 is required: no batch has any.")
@@ -409,7 +412,7 @@ def _typed_batches(X: Any, y: Any, weight: Any, kinds: Mapping[str, str]) -> Ite
     """All rows, with columns of the kinds that all rows have; in one batch where they are few."""
     import pyarrow as pa
 
-    rows, source = _read_table(X, y, weight, kinds, most_cells=IN_MEMORY // 8)
+    rows, source = _read_table(X, y, weight, kinds, most_cells=draw.MOST_CELLS)
     if len(rows.y) == rows.n_rows:
         yield rows.X, rows.y, rows.weight
         return
