@@ -87,7 +87,7 @@ def test_a_mixture_learns_the_kinds_of_all_rows(tmp_path, monkeypatch, most_cell
     monkeypatch.setattr(draw, "MOST_CELLS", most_cells)
     monkeypatch.setattr(files, "BLOCK", 1000)
     table = table_of(["1", "2"]).assign(n=[f"{i % 30}" for i in range(200)], t=[0, 1] * 100)
-    table.loc[199, ["c", "n", "t"]] = ["A", "", 1.0]
+    table.loc[199, ["c", "n", "t"]] = ["A", "?", 1.0]
     table.to_csv(tmp_path / "t.csv", index=False)
     typed = table.assign(n=pd.to_numeric(table["n"], "coerce")).astype({"c": "category"})
     model = clone(MODELS["mixture"])
