@@ -140,7 +140,10 @@ ATTACKS = {
         lambda h, m, a: m["fields"].update(class_prior=WIDE),
         "value that is not known",
     ),
-    "many values": (lambda h, m, a: h.update(summary={"x": [[]] * 3_000_000}), "more than 1048576"),
+    "many values": (
+        lambda h, m, a: h["overview"].update(summary={"x": [[]] * 3_000_000}),
+        "more than 1048576",
+    ),
     "models in models": (lambda h, m, a: (h.update(model=nested(20)), a.clear()), "not fitted yet"),
     "threads": (lambda h, m, a: m["fields"].update(n_jobs=100_000), "n_jobs at most 256"),
     "a long word": (lambda h, m, a: m["fields"].update(covariance_type="x" * 10**6), "not fit"),

@@ -92,8 +92,8 @@ def save(
             "library_version": version("kernelpool"),
             "scikit_learn_version": sklearn.__version__,
             **overview(file.model),
+            "summary": file.summary,
         },
-        "summary": file.summary,
         **{name: writer.value(getattr(file, name), name) for name in PARTS},
     }
     file.check()
@@ -208,7 +208,6 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     return {
         "format_version": FORMAT_VERSION,
         **header["overview"],
-        "summary": header["summary"],
         "parameters": {k: v for k, v in header["model"]["fields"].items() if k[:1] != "_"},
         "arrays": {
             place.name: {"dtype": str(place.like.dtype), "shape": list(place.like.shape)}
@@ -235,7 +234,7 @@ def _header_of(metadata: dict[str, str]) -> dict[str, Any]:
             f"reads version {FORMAT_VERSION}: fit and save the model anew, or load it with the "
             f"kernelpool that wrote it."
         )
-    names = ("overview", "summary", *PARTS)
+    names = ("overview", *PARTS)
     match header:
         case {"overview": dict(), "model": {"fields": dict()}} if set(header) == set(names):
             return header

@@ -69,7 +69,7 @@ class Container(NamedTuple):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Every array in memory of its own, if they and the header have the digest of the file."""
-        digest = _begun(self.metadata)
+        digest = hashlib.sha256(self.metadata["header"].encode(errors="replace"))
         arrays = {}
         for *_, name, like in self.places:
             array = np.fromfile(self.file, like.dtype, like.size).reshape(like.shape)
@@ -198,7 +198,7 @@ def container_bytes(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> 
     The widest types come first, so that every array starts at a multiple of its type's size.
     """
     ordered = sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
-    digest = _begun(metadata)
+    digest = hashlib.sha256(metadata["header"].encode(errors="replace"))
     index = {}
     start = 0
     for name, array in ordered:
@@ -218,8 +218,3 @@ def container_bytes(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> 
             f"The header would have {len(text)} bytes; at most {LARGEST_INDEX} can be read back."
         )
     return [len(text).to_bytes(8, "little"), text, *(array.data for _, array in ordered)]
-
-
-def _begun(metadata: dict[str, str]) -> Any:
-    """SHA-256 of the header, to which the data are added."""
-    return hashlib.sha256(metadata.get("header", "").encode("utf-8", "surrogatepass"))

@@ -101,7 +101,7 @@ def read_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModelFil
                     f"The file holds an array {short(next(iter(reader.arrays)))} that the model "
                     f"does not use."
                 )
-            file = ModelFile(**parts, summary=header["summary"])
+            file = ModelFile(**parts, summary=header["overview"]["summary"])
             file.check()
             if header["overview"] | overview(file.model) != header["overview"]:
                 raise ModelFileError("The overview in the header is that of another model.")
