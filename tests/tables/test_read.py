@@ -19,12 +19,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelpool.app.readers.table import (
-    codes_of,
-    fingerprint,
-    read_rows,
-    table_of,
-)
 from kernelpool.errors import TableError
 from kernelpool.tables import files
 from kernelpool.tables.files import ReadOptions, stem_of
@@ -46,13 +40,13 @@ def table(**extra):
 
 
 def read(path, target="color", style=None, **options):
-    return read_rows(scan(str(path), style or ReadOptions()), target, **options)
+    return read_table(scan(str(path), style or ReadOptions()), target, **options)
 
 
 def same(rows):
     """Whether these are the rows above, in any order of the columns."""
     expected = table().to_pydict()
-    found = rows.table.select(["a", "b"]).to_pydict() | {"color": rows.y.tolist()}
+    found = rows.X.select(["a", "b"]).to_pydict() | {"color": rows.y.tolist()}
     return found == expected
 
 
@@ -91,7 +85,8 @@ FORMS = {
 def test_text_in_all_its_forms_holds_the_same_rows(d, name):
     content, style = FORMS[name]
     d.write_bytes(content)
-    rows = read(d, style=ReadOptions(**style), unlabeled="drop")
+    rows = read(d, style=ReadOptions(**style))
+    rows = rows.at(np.array([label is not None for label in rows.y]))
     rows.y[rows.y == "réd"] = "red"
     assert same(rows)
     assert rows.kinds == {"a": NUMBER, "b": NUMBER}
@@ -119,14 +114,14 @@ def test_typed_files_folders_and_pipes_hold_the_same_rows(d):
             Path("pipe").write_bytes(Path(name).read_bytes())
             os._exit(0)
         source = scan("pipe")
-        assert same(read_rows(source, "color"))
-        assert same(read_rows(source, "color"))  # a copy is kept
+        assert same(read_table(source, "color"))
+        assert same(read_table(source, "color"))  # a copy is kept
         os.wait()
         Path("pipe").unlink()
 
 
 def days_of(rows, name):
-    cells = rows.table.column(name).cast(pa.timestamp("us")).to_pylist()
+    cells = rows.X.column(name).cast(pa.timestamp("us")).to_pylist()
     return [day and (day - datetime.datetime(1970, 1, 1)) / datetime.timedelta(1) for day in cells]
 
 
@@ -224,7 +219,6 @@ def odd_column(cell):
         (b"", "the file is empty"),
         (b"\n\n", "the file is empty"),
         (b"a,b,color\n", "no rows below the header"),
-        (b"a,b,color\n1,2,red\n", "at least two classes; found only 'red' in 1 row"),
         (b"a,b,color\n1,2,red\n3,4\n", "row 2: 2 cells where the header has 3: '3,4'"),
         (b"\n\na,b,color\n1,2,red\n\n3\n", "row 2: 1 cell where"),
         (b"a,a,color\n1,2,red\n", "several columns are named 'a'"),
@@ -248,9 +242,6 @@ def odd_column(cell):
         (b'[{"a": 1}]', "this is JSON"),
         (b"FEA1", "Feather version 1"),
         (bytes(range(256)) * 10, "d.csv"),
-        (b"a,b,color\n1,2,red\n3,4,\n5,6,blue\n", "1 row of 3 without a class in column 'color'"),
-        (b"x,y,color\n" + b"".join(b"%d,2,%d.5\n" % (i, i) for i in range(99)), "a measurement"),
-        (b"x,y,color\n" + b"".join(b"%d,2,k%d\n" % (i, i) for i in range(99)), "too many for"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_its_reason(d, content, message):
@@ -320,10 +311,10 @@ def test_kinds_of_columns_in_text_and_in_typed_files(d):
     assert typed.kinds == kinds | {"flag": CATEGORY, "word": CATEGORY, "digits": NUMBER}
     assert plain.kinds == typed.kinds
     for name in ("money", "small", "word"):
-        assert typed.table.column(name).to_pylist() == plain.table.column(name).to_pylist()
-    assert str(plain.table.schema.field("small").type) == "int64"
-    assert typed.table.column("money").to_pylist()[:3] == [0, 0.25, 0.5]
-    assert set(typed.table.column("flag").to_pylist()) == {True, False}
+        assert typed.X.column(name).to_pylist() == plain.X.column(name).to_pylist()
+    assert str(plain.X.schema.field("small").type) == "int64"
+    assert typed.X.column("money").to_pylist()[:3] == [0, 0.25, 0.5]
+    assert set(typed.X.column("flag").to_pylist()) == {True, False}
     assert read(d, kinds={"digits": CATEGORY}).kinds["digits"] == CATEGORY
     assert read("d.parquet", kinds={"digits": NUMBER}).kinds["digits"] == NUMBER
     with pytest.raises(TableError, match="row 1, column 'word': 'x'"):
@@ -362,35 +353,14 @@ def test_columns_that_teach_nothing_are_left_out_unless_their_kind_is_given(d):
 def test_missing_cells(d):
     c = [None if i == 3 else math.nan if i == 5 else 1.0 * (i % 7) for i in range(90)]
     pq.write_table(table(c=c), "d.parquet")
-    found = read("d.parquet").table.column("c").to_numpy()
+    found = read("d.parquet").X.column("c").to_numpy()
     assert np.flatnonzero(np.isnan(found)).tolist() == [3, 5]
     cells = ["", "NA", "N/A", "?", "null", "NaN", "+1", ".5", "1e3", " 2 "]
     d.write_text("x,w,y\n" + "".join(f"{v},{v},{i % 2}\n" for i, v in enumerate(cells)))
     rows = read(d, "y", kinds={"w": CATEGORY})
-    assert rows.table.column("x").to_pylist()[6:] == [1, 0.5, 1000, 2]
-    assert np.isnan(rows.table.column("x").to_numpy()[:6]).all()
-    assert rows.table.column("w").to_pylist() == [*[None] * 6, "+1", ".5", "1e3", "2"]
-
-
-def test_cells_of_new_rows(d):
-    d.write_text("b,a\n1,x\nx,2\ninf, \n")
-    source = scan(str(d))
-    (batch,) = source.batches()
-    kinds = {"a": CATEGORY, "b": NUMBER}
-    found, unreadable = table_of(batch, kinds)
-    assert found.column("a").to_pylist() == ["x", "2", None]
-    np.testing.assert_array_equal(found.column("b").to_numpy(), [1, np.nan, np.nan])
-    assert unreadable == {"b": 2}
-    pq.write_table(pa.table({"b": [1, np.inf, -np.inf]}), "d.parquet")
-    (batch,) = scan("d.parquet").batches()
-    found, unreadable = table_of(batch, {"b": NUMBER})
-    assert found.column("b").null_count == unreadable["b"] == 2
-    d.write_text("a,b\nx,1\n")
-    (batch,) = scan(str(d)).batches()
-    with pytest.raises(TableError, match="row 1, column 'a': 'x' is not a number, nor is any"):
-        table_of(batch, dict.fromkeys("ab", NUMBER))
-    assert fingerprint(table()) == fingerprint(pa.concat_tables([table(), table()]).slice(0, 80))
-    assert fingerprint(table()) != fingerprint(table().slice(1))
+    assert rows.X.column("x").to_pylist()[6:] == [1, 0.5, 1000, 2]
+    assert np.isnan(rows.X.column("x").to_numpy()[:6]).all()
+    assert rows.X.column("w").to_pylist() == [*[None] * 6, "+1", ".5", "1e3", "2"]
 
 
 NUMBERS = [7 * i % 33 for i in range(99)]
@@ -578,28 +548,18 @@ def test_targets_keep_their_type_and_are_known_again(d, labels, classes):
         pq.write_table(pa.table({"x": [0.1, 0.2], "y": labels}), path)
     rows = read(path, "y", kinds={"x": NUMBER})
     assert list(map(repr, np.unique(rows.y).tolist())) == list(map(repr, classes))
-    (batch,) = scan(str(path)).batches()
-    classes = np.array(classes)
-    assert classes[codes_of(batch, "y", classes)].tolist() == rows.y.tolist()
     text = read(path, "y", kinds={"x": NUMBER, "y": CATEGORY})
     assert np.unique(text.y).tolist() == sorted(
         map(str, set(labels) if isinstance(labels, list) else classes)
     )
-    if classes.dtype == bool:
-        words = pa.table({"y": ["true", "False", "false", "True"]})
-        assert codes_of(batch._replace(table=words), "y", classes).tolist() == [1, 0, 0, 1]
 
 
 def test_rows_without_a_class_and_names_of_rows(d):
     d.write_text("id,z,x,y\n" + "".join(f"k{i},{i},{i / 2},{'uv '[i % 3]}\n" for i in range(9)))
-    used = read(d, "y", unlabeled="use", keep=["id"])
-    assert used.y.tolist() == [*"uv", None] * 3
-    dropped = read(d, "y", unlabeled="drop", keep=["id", "z"])
-    assert dropped.y.tolist() == [*"uv"] * 3
-    assert dropped.ids[2:4].tolist() == ["4 (k3, 3)", "5 (k4, 4)"]
-    assert read(d, "y", unlabeled="drop", drop=["id"]).ids.tolist() == [1, 2, 4, 5, 7, 8]
-    assert list(dropped.kinds) == ["x"]
-    (batch,) = scan(str(d)).batches()
-    assert codes_of(batch, "y", np.array(["u", "v"])).tolist() == [0, 1, -1] * 3
-    with pytest.raises(TableError, match="row 2, column 'y': unknown class 'v'; the model has 'u'"):
-        codes_of(batch, "y", np.array(["u"]))
+    rows = read(d, "y", keep=["id", "z"])
+    assert rows.y.tolist() == [*"uv", None] * 3
+    assert rows.ids[[3, 4]].tolist() == ["4 (k3, 3)", "5 (k4, 4)"]
+    assert list(rows.kinds) == ["x"]
+    labeled = read(d, "y", drop=["id"]).at(np.array([label is not None for label in rows.y]))
+    assert labeled.ids.tolist() == [1, 2, 4, 5, 7, 8]
+    assert labeled.y.tolist() == [*"uv"] * 3

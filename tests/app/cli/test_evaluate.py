@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import beta, binomtest
@@ -14,7 +15,7 @@ from sklearn.metrics import (
 
 import kernelpool
 from kernelpool import inspection
-from kernelpool.app.files import read_header
+from kernelpool.app.files import load_file
 
 from .tables import NAMES, QUICK, colors, labels, table, write_csv
 
@@ -95,6 +96,20 @@ def test_rows_that_cannot_be_evaluated(run, model, blurred):
     assert "and the data" in run("evaluate", model, code=2).err
 
 
+def test_labels_of_any_form_are_known_again(run):
+    """Classes of booleans and numbers, in text and in typed columns."""
+    x = np.linspace(-1, 1, 60)
+    for true, cells in (
+        (x > 0, ["false", "True", "0", "1"]),
+        ((x > 0).astype(int), ["0", "1.0"]),
+        (np.where(x > 0, "1.5", "01"), ["01", "1.5"]),
+    ):
+        model = kernelpool.SharedKernelClassifier(2, training="em", random_state=0)
+        kernelpool.save(model.fit(pa.table({"x": x}), true), "m.st")
+        data = write_csv("d.csv", ["x", "y"], [[2 * (i % 2) - 1, c] for i, c in enumerate(cells)])
+        assert run("evaluate", "m.st", data, "-t", "y", "--json").json["error"] == 0.0
+
+
 def test_several_models_are_compared_by_mcnemars_test(run, model, blurred, new):
     words = ("-m", "shared-kernel", "--set", "training=em", "--set", "covariance_type=spherical")
     run("fit", blurred[0], "-t", "color", *words, "-o", "other.st")
@@ -125,9 +140,9 @@ def test_check_finds_what_changed(run, model, new):
     assert set(moved["moved"]) == {"a", "log-density"}
     ran = run("check", model, "moved.csv")
     assert "This is not reliable: features have moved" in ran.text
-    features = read_header(model)["summary"]["reference"]["features"]
+    features = load_file(model).reference.features
     kept = {"name", "kind", "edges", "categories", "counts"}  # counts, and no rows
-    assert all(set(feature) == kept for feature in features)
+    assert all(set(feature) <= kept for feature in features)
     kernelpool.save(kernelpool.load(model), "bare.st")
     assert "has no counts of the rows of its fit" in run("check", "bare.st", new, code=4).text
 

@@ -11,7 +11,8 @@ import pytest
 import kernelpool
 from kernelpool.app.cli import console
 from kernelpool.app.cli import fit as command
-from kernelpool.app.files import read_header
+from kernelpool.app.files import load_file, read_header
+from kernelpool.tables.read import read_table
 
 from ..report.parsed import Page
 from .tables import NAMES, QUICK, colors, labels, table, write_csv
@@ -47,9 +48,8 @@ def test_equal_rows_are_held_out_together(run):
     write_csv("d.csv", NAMES, rows * 5)
     run(*FIT, *QUICK)
     held = kernelpool.load("d.safetensors").score_samples(table(rows))
-    lowest = read_header("d.safetensors")["summary"]["held_out_densities"]
-    assert lowest["n_rows"] % 5 == 0
-    kept = np.array(lowest["lowest"])
+    kept = np.sort(load_file("d.safetensors").calibration.score)
+    assert len(kept) % 5 == 0
     np.testing.assert_allclose(kept[::5], kept[4::5])
     assert np.isin(kept.round(6), np.round(held, 6)).all()
 
@@ -90,6 +90,20 @@ def test_wrong_options_are_refused_before_data_are_read(run, words, message):
     assert message in run("fit", "none.csv", "-t", "y", *words, code=2).text
 
 
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["red"], "at least two classes; found only 'red' in 1 row"),
+        (["red", "", "blue"], "1 row of 3 without a class in column 'color', the first is row 2"),
+        ([f"{i}.5" for i in range(99)], "a measurement"),
+        ([f"k{i}" for i in range(99)], "too many for"),
+    ],
+)
+def test_targets_that_are_no_classes(run, labels, message):
+    write_csv("d.csv", NAMES, [[i, 7 * i % 5, label] for i, label in enumerate(labels)])
+    assert message in run(*FIT, *QUICK, code=3).err
+
+
 def test_what_the_estimator_refuses_or_warns_of(run, data):
     ran = run(*FIT, *QUICK, "--set", "n_kernels=-3", code=5)
     assert "n_kernels" in ran.err
@@ -97,6 +111,32 @@ def test_what_the_estimator_refuses_or_warns_of(run, data):
     assert "no class has so many rows" in run(*FIT, *QUICK, "--cv", 101, code=5).err
     ran = run(*FIT, *QUICK, "--set", "max_iter=1", "--json")
     assert "max_iter" in ran.json["warnings"][0]
+
+
+def test_of_more_rows_than_memory_holds_all_but_those_held_out_train(run, monkeypatch):
+    rows = colors(600, 1, 1.5)
+    write_csv("d.csv", NAMES, rows)
+    monkeypatch.setitem(read_table.__kwdefaults__, "most_cells", 200)  # 100 rows
+    batches = []
+    original = kernelpool.SharedKernelClassifier.fit
+
+    def fitting(model, X, *words):
+        batches.extend(X)
+        return original(model, iter(batches), *words)
+
+    monkeypatch.setattr(kernelpool.SharedKernelClassifier, "fit", fitting)
+    ran = run(*FIT, *QUICK)
+    assert "drawn" not in ran.err
+    file = load_file("d.safetensors")
+    n_held_out = len(file.codes)
+    trained = {tuple(row.values()) for X, _ in batches for row in X.to_pylist()}
+    held_out = [row for row in rows if (float(row[0]), float(row[1])) not in trained]
+    assert len(held_out) == n_held_out > 10
+    score = file.model.score_samples(table(held_out))
+    np.testing.assert_allclose(np.sort(score), np.sort(file.calibration.score))
+    ran = run(*FIT, "-m", "parzen", "-o", "p.st", "--json")
+    assert "drawn evenly from all of them" in ran.json["warnings"][0]
+    assert re.search(r"learns from 8\d of 600 rows", ran.json["warnings"][0])
 
 
 def test_columns_of_numbers_as_categories_and_rows_without_a_class(run):
@@ -116,7 +156,7 @@ def test_dates_stay_dates_for_new_rows(run):
     rows = [[f"2020-{1 + i % 12:02}-03", *row] for i, row in enumerate(colors(90))]
     write_csv("d.csv", ["day", *NAMES], rows)
     ran = run(*FIT, *QUICK, "--columns", "day=date", "--report", "r.html")
-    assert "'day' (a date, in days)" in ran.err
+    assert "'day' (a date)" in ran.err
     page = Page(Path("r.html"))
     (day,) = (row for row in page.table("column-table") if row[0][0] == "day")
     assert [day[1][0], day[3][0]] == ["2020-01-03", "2020-12-03"]

@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose
 
 import kernelpool
 from kernelpool import inspection
+from kernelpool.app.files import load_file
 
 from .tables import NAMES, QUICK, colors, features, labels, table, write_csv
 
@@ -87,7 +88,7 @@ def test_cells_that_are_missing_or_unreadable(run, fitted):
     assert ran["unreadable"] == {"a": 2}
     assert ran["rows_with_missing_cells"] == 4
     ran = run("predict", fitted[1], data)
-    assert "2 cells that are no finite numbers are taken as missing: 'a' 2." in ran.err
+    assert "2 cells that cannot be read are taken as missing: 'a' 2." in ran.err
     data = write_csv("d.csv", ["a", "b"], [["1,5", "4.9"]])
     assert "--text decimal=," in run("predict", fitted[1], data, code=3).err
     run("predict", fitted[1], data, "--text", "decimal=,")
@@ -108,17 +109,18 @@ def test_rejected_rows_have_no_label(run, blurred):
 
 def test_novelty_is_the_share_of_held_out_rows_below_the_threshold(run, blurred):
     """j = floor(0.1 (n + 1)): the rows below the j-th lowest of n held-out densities are novel."""
-    summary = kernelpool.app.files.read_header(blurred[1])["summary"]["held_out_densities"]
-    n = summary["n_rows"]
-    lowest = np.array(summary["lowest"])
+    score = load_file(blurred[1]).calibration.score
+    n = len(score)
     assert n in (79, 80, 81)
     j = int(0.1 * (n + 1))
     x = table(colors(400, 1, 1.5))
     model = kernelpool.load(blurred[1])
-    novel = int((np.asarray(model.score_samples(x)) < np.sort(lowest)[j - 1]).sum())
+    novel = int((np.asarray(model.score_samples(x)) < np.sort(score)[j - 1]).sum())
     found = run("evaluate", *blurred[::-1], "--novelty", 0.1, "--json").json
     assert found["decisions"]["novel"] == novel > 0
-    assert "at most" in run("predict", *blurred[::-1], "--novelty", 1, code=2).err
+    assert (
+        "--novelty must lie in [0, 1)" in run("predict", *blurred[::-1], "--novelty", 1, code=2).err
+    )
 
 
 def test_what_cannot_reject_says_so(run):

@@ -8,8 +8,9 @@
     predict.py     kernelpool predict
     evaluate.py    kernelpool evaluate, check and report: models and rows
     model.py       a model file together with what was recorded at its fit; kernelpool info, export
+    output.py      tables that are written
     demo.py        kernelpool demo
 
-Data are read and written by `app.readers`. No command evaluates text as code or unpickles anything:
+Data are read by `tables.read`. No command evaluates text as code or unpickles anything:
 data are read by Arrow, settings as JSON, models by `kernelpool.load`.
 """

@@ -283,40 +283,14 @@ def check_report(path: str, force: bool) -> None:
 
 
 def write_page(
-    model: Any,
-    rows: Any,
-    path: str,
-    force: bool,
-    screen: Screen,
-    *,
-    new: Any,
-    fitted: Any = None,
-    command: str | None = None,
+    results: Any, rows: Any, path: str, force: bool, screen: Screen, command: str | None = None
 ) -> None:
-    """The report of a model on rows that it was not fitted to, and on those that it was."""
-    from ..report import write_report
+    """The report of results on rows that were read."""
+    from ..report import write_page as write
 
-    def part(at: Any) -> tuple[Any, Any, Any]:
-        if at is None:
-            return None, None, None
-        table, y = rows.at(at)
-        known = any(label is not None for label in y)
-        return table, y if known else None, rows.ids[at].tolist()
-
-    (x, y, ids), (x_new, y_new, new_ids) = part(fitted), part(new)
+    facts = {"Rows": rows.label, "Target": rows.target}
     with placed(path, force) as temporary, screen.working("Writing the report"):
-        write_report(
-            model,
-            x,
-            y,
-            temporary,
-            X_test=x_new,
-            y_test=y_new,
-            row_ids=ids,
-            test_row_ids=new_ids,
-            facts={"Rows": rows.source, "Target": rows.target},
-            command=command,
-        )
+        write(results, temporary, facts=facts, command=command)
     screen.result(f"Report: {shown(path, 400)}")
 
 
@@ -366,7 +340,7 @@ Quiet = Annotated[
 ]
 
 
-def text_style(pairs: Sequence[str] | None) -> Any:
+def read_options(pairs: Sequence[str] | None) -> Any:
     """`--text NAME=VALUE` of text files, checked, as a `ReadOptions`."""
     from ...tables.files import ReadOptions  # which needs scikit-learn
 

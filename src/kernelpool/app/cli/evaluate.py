@@ -10,19 +10,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ...inspection import (
-    DriftReference,
-    Metrics,
-    ModelComparison,
-    Predictions,
-    bounds,
-    prior_from_probability,
-)
-from ...tables.read import Scan, scan
+from ...inspection import Metrics, ModelComparison, bounds, predictions, prior_from_probability
+from ...tables.read import Scan, check_columns
 from ...text import listed, percent, plural, shown
+from ..report.results import MOST_EVALUATED
+from ..report.results import evaluate as measure
 from . import console as o
 from .console import CommandError, Exit, Screen
-from .model import LoadedModel, load_model
+from .model import LoadedModel, codes_of, load_model
 
 PATHS = "Model files that `kernelpool fit` wrote, and rows: a file, a folder, or - for stdin."
 AT_MOST = "Exit with code 7 unless the error is certified to be at most this."
@@ -65,7 +60,7 @@ def evaluate(
         raise CommandError(Exit.MODEL, f"The models have different classes: {named}.")
     for one in loaded:
         one.reject(reject, ambiguity, novelty, screen)
-    source = scan(paths[-1], o.text_style(text))
+    source = loaded[0].scan(paths[-1], text)
     evaluations = [_evaluated(one, source, target, screen, len(loaded) > 1) for one in loaded]
     records = []
     for one, (metrics, _) in zip(loaded, evaluations, strict=True):
@@ -90,24 +85,24 @@ def _evaluated(
 ) -> tuple[Metrics, list[tuple[np.ndarray, np.ndarray]]]:
     """The metrics of one model; with `keep` also codes and probabilities of labeled rows."""
     metrics = Metrics.none(len(loaded.classes))
-    predictions = []
+    kept = []
     target = target or loaded.target
     if target is None:
         what = "does not name the column of the classes: pass --target."
         raise CommandError(Exit.USAGE, f"{shown(loaded.path, 200)} {what}")
-    for _, table, codes in loaded.labeled(source, target, screen, "Evaluating by"):
-        probability, _, decision = loaded.predictions(table, with_score=False)
-        rows = Predictions.of(loaded.classes, probability)
-        if decision is not None:
-            rows = replace(rows, decision=decision)
+    check_columns([target], source, "for the target")
+    for batch, table in loaded.tables(source, screen, "Evaluating by", [target]):
+        codes = codes_of(batch, target, loaded.classes)
+        rows = predictions(loaded.model, table, score=False)
         metrics += Metrics.of(codes, rows)
         if keep:
-            predictions.append((codes[codes >= 0], probability[codes >= 0]))
+            kept.append((codes[codes >= 0], rows.probability[codes >= 0]))
+    loaded.warn_of_training(screen, "errors on them are too low")
     if not metrics.n_rows:
         raise CommandError(Exit.DATA, f"{source.label}: no row has a class.")
     if metrics.n_unlabeled:
         screen.warn(f"{plural(int(metrics.n_unlabeled), 'row')} without a class were left out.")
-    return metrics, predictions
+    return metrics, kept
 
 
 def _print(metrics: Metrics, record: dict[str, Any], screen: Screen) -> None:
@@ -183,25 +178,24 @@ def check(
     """
     screen = Screen(as_json, quiet)
     loaded = load_model(model, screen)
-    source = scan(data, o.text_style(text))
-    reference = loaded.recorded("reference", DriftReference.from_dict)
+    source = loaded.scan(data, text)
+    reference = loaded.file.reference
     if reference is None:
-        what = "has no counts of the rows of its fit that can be read: fit it by `kernelpool fit`."
+        what = "has no counts of the rows of its fit: fit it by `kernelpool fit`."
         raise CommandError(Exit.MODEL, f"{shown(loaded.path, 200)} {what}")
     counts = 0
     sample = []
     for _, table in loaded.tables(source, screen, "Checking"):
-        counts = counts + reference.count(table, loaded.model)
-        sample.append(np.asarray(loaded.model.predict_proba(table), np.float32))
+        rows = predictions(loaded.model, table)
+        counts = counts + reference.count(table, rows)
+        sample.append(rows.probability.astype(np.float32))
+    loaded.warn_of_training(screen, "they cannot have changed")
     drift = reference.compare(counts)
     screen.result(str(drift))
     record: dict[str, Any] = {"rows": source.label, **drift.to_dict(), "moved": drift.moved()}
-    shares = loaded.recorded("class_shares", lambda values: np.array(values, np.float64))
-    valid = shares is not None and shares.shape == loaded.classes.shape
-    if valid and (shares >= 0).all() and shares.sum() > 0:
-        estimate = prior_from_probability(
-            np.concatenate(sample), shares / shares.sum(), loaded.classes, confidence
-        )
+    prior = getattr(loaded.model, "class_prior_", None)
+    if prior is not None:
+        estimate = prior_from_probability(np.concatenate(sample), prior, loaded.classes, confidence)
         estimate = replace(estimate, moved=bool(drift.moved()))
         screen.result(str(estimate))
         record["class_frequencies"] = estimate.to_dict()
@@ -233,7 +227,7 @@ def report(
     screen = Screen(as_json, quiet)
     o.check_report(output, force)
     loaded = load_model(model, screen)
-    source = scan(data, o.text_style(text))
-    rows = loaded.read(source, target, screen, tuple(keep or ()))
-    o.write_page(loaded.model, rows, output, force, screen, new=np.arange(len(rows.y)))
+    rows = loaded.read(loaded.scan(data, text), target, screen, keep or ())
+    results = measure(loaded.model, rows.X, rows.y, ids=rows.ids, most_rows=MOST_EVALUATED)
+    o.write_page(results, rows, output, force, screen)
     screen.answer({"report": output, "n_rows": len(rows.y)})

@@ -9,8 +9,9 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ import numpy as np
 import typer
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from ... import (
     CompetitiveNeuronsClassifier,
@@ -26,21 +28,19 @@ from ... import (
     RBFNetworkClassifier,
     ReducedParzenClassifier,
     SharedKernelClassifier,
-    save,
 )
 from ...data.folds import cross_fit, hold_out, stratified_folds, table_keys
-from ...inspection import DriftReference, Metrics, describe
+from ...errors import TableError
+from ...inspection import DriftReference, Metrics, Predictions, describe, predictions
 from ...tables.files import SUFFIXES, stem_of
-from ...tables.kinds import CATEGORY, COLUMN_KINDS, DATE
-from ...tables.read import check_columns, feature_names, scan
+from ...tables.kinds import CATEGORY, COLUMN_KINDS, DATE, FEW
+from ...tables.read import Rows, Scan, read_table, scan, typed
 from ...text import did_you_mean, listed, plain, plural, quoted, shown
-from ..readers.table import (
-    Rows,
-    fingerprint,
-    read_rows,
-)
+from ..files import ModelFile, save
+from ..report.results import Results, evaluate, spaced
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free, placed
+from .model import codes_of, fingerprint
 
 POOL = "pool"
 """The model that is fitted unless another is named."""
@@ -61,8 +61,8 @@ OUTPUT = "Model file; the name of DATA with .safetensors unless given."
 TIME_LIMIT = "Seconds to fit a pool, 0 for no limit. [default: 60]"
 COLUMNS = "What a column holds: number, category or date (repeatable)."
 
-MOST_CALIBRATION = 2000
-"""Held-out rows whose scores are recorded for sets of classes."""
+MOST_CALIBRATION = 20_000
+"""Held-out rows whose predictions are recorded, for thresholds and sets of classes."""
 
 MOST_REFERENCE_FEATURES = 1000
 """Features that are recorded for tests of drift; none of more."""
@@ -73,11 +73,11 @@ NOT_SETTABLE = ("callback", "verbose", "random_state", "time_limit")
 MOST_NAMED = 8
 """Columns, or classes, that a line names."""
 
-N_LOWEST = 1000
-"""Held-out densities that are recorded, the lowest: thresholds of novelty are among them."""
+ROWS_A_CLASS = 3
+"""With fewer rows a class than this, on average, a target holds no classes."""
 
-NOT_RECORDED = ("calibration", "confusion", "unlabeled", "decisions", "accepted")
-"""Metrics that the model file does not record."""
+Training = tuple[Any, Any, Any]
+"""X, y and sample_weight of a fit."""
 
 NOT_MODELS = (*SUFFIXES, ".pkl", ".pickle", ".joblib", ".onnx", ".html", ".json", ".jsonl")
 """Endings of files that a model file is not."""
@@ -136,7 +136,7 @@ def fit(
     """
     screen = Screen(as_json, quiet)
     kinds = column_kinds(columns or [])
-    style = o.text_style(text)
+    options = o.read_options(text)
     estimator = make_estimator(model or POOL, setting or [], seed)  # before data are read
     if isinstance(estimator, PooledClassifier):
         estimator.set_params(time_limit=(60.0 if time_limit is None else time_limit) or None)
@@ -145,65 +145,55 @@ def fit(
     if unlabeled == o.Unlabeled.USE and "unlabeled" not in settings_of(estimator):
         raise CommandError(Exit.USAGE, "--unlabeled use needs --model shared-kernel or auto.")
     path = _model_path(data, output, report)
-    source = scan(data, style)
-    feature_names(source, target, None, [*(drop or ()), *(keep or ())])
-    check_columns(list(kinds), source, "whose kind is given")
     check_free(path, force)
     if report is not None:
         o.check_report(report, force)
+    source = scan(data, options)
     with screen.working(f"Reading {source.label}"):
-        rows = read_rows(
-            source,
-            target,
-            drop=drop or (),
-            keep=keep or (),
-            kinds=kinds,
-            unlabeled=str(unlabeled),
-        )
-    _describe(rows, screen)
+        rows = read_table(source, target, drop=drop or (), keep=keep or (), kinds=kinds)
+    rows, classes, codes = _labeled(rows, kinds.get(rows.target) == CATEGORY, unlabeled)
+    _describe(rows, codes, classes, screen)
     start = time.perf_counter()
-    classes, codes = _classes_and_codes(rows.y)
-    if (codes < 0).any() and "unlabeled" in settings_of(estimator):
+    if (codes < 0).any():
         estimator.set_params(unlabeled=np.nan)
-    key = table_keys(rows.table, seed)  # equal rows are held out together, the same of any format
+    key = table_keys(rows.X, seed)  # equal rows are held out together, the same of any format
     metrics = None
     if cv is not None:
-        metrics = _cross_validated(estimator, rows, classes, codes, cv, key, screen)
-    out = hold_out(codes, holdout if cv is None else 0, key=key)
-    test = np.flatnonzero(out)
-    train = np.flatnonzero(~out)
-    interrupted = _fit_or_keep(estimator, *rows.at(train), screen)
+        fold = _folds(codes, cv, key)
+        metrics = _cross_validated(estimator, rows, classes, codes, fold, screen)
+    test = _held_out(rows, codes, holdout if cv is None else 0, key)
+    training = _training(source, rows, classes, test, estimator, screen)
+    interrupted = _fit_or_keep(estimator, training, screen)
     with screen.working("Evaluating"):
-        probability = None
-        if len(test):
-            probability = _probability(estimator, rows.table.take(test), classes)
-            metrics = Metrics.of(codes[test], probability)
-        recorded = _recorded(estimator, rows, codes, train, test, probability)
+        results = _results(estimator, rows, test)
+        metrics = results.metrics if test.any() else metrics
+        file = _model_file(results, rows, codes, test)
     about = {
         "estimator": type(estimator).__name__,
         "settings": settings_of(estimator),
         "members": _members(estimator),
-        "n_rows": len(codes),
+        "n_rows": rows.n_rows,
         "n_features": len(rows.kinds),
         "classes": classes,
-        "evaluated_by": f"{cv} folds" if cv is not None else "held-out rows" if metrics else None,
-        "held_out": None if metrics is None else _figures(metrics),
+        "evaluated_by": f"{cv} folds" if cv else "held-out rows" if test.any() else None,
+        "held_out": None if metrics is None else metrics.to_dict(0.05),
         "seconds": round(time.perf_counter() - start, 3),
         "interrupted": interrupted,
         "warnings": screen.warned,
         "command": shlex.join(["kernelpool", *sys.argv[1:]]),
-        "source": rows.source,
+        "source": rows.label,
         "target": rows.target,
+        "text": list(text or ()),
         "seed": seed,
-        "fingerprint": fingerprint(rows.table),
+        "class_shares": np.bincount(codes[codes >= 0], rows.weight) / (codes >= 0).sum(),
+        "first_rows": fingerprint(next(source.batches([*rows.kinds])).table),
     }
     if interrupted:
         path = _offered(interrupted, metrics, path, screen)
-    path = _saved(estimator, about | recorded, path, force, screen)
+    path = _saved(file, about, path, force, screen)
     _show(estimator, about, metrics, path, screen)
     if report is not None:
-        tables = {"fitted": train, "new": test if len(test) else None}
-        o.write_page(estimator, rows, report, force, screen, command=about["command"], **tables)
+        o.write_page(results, rows, report, force, screen, about["command"])
     screen.answer({"model": path, **about, "report": report})
     if interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
@@ -240,22 +230,21 @@ def _model_path(data: str, output: str | None, report: str | None) -> str:
     return path
 
 
-def _describe(rows: Rows, screen: Screen) -> None:
+def _describe(rows: Rows, codes: np.ndarray, classes: np.ndarray, screen: Screen) -> None:
     """What was read: classes, categorical columns, missing cells, columns left out."""
-    counts = Counter(rows.y.tolist())
-    without = counts.pop(None, 0)
-    classes = [f"{shown(label, 24)} {n:,}" for label, n in sorted(counts.items(), key=str)]
-    classes += [f"{plural(without, 'row')} without a class"] * bool(without)
-    size = f"{plural(len(rows.y), 'row')}, {plural(len(rows.kinds), 'feature')}"
-    screen.say(f"{rows.source}: {size}; {quoted(rows.target)}: {_some(classes)}")
-    columns = dict(zip(rows.kinds, rows.table.columns, strict=True))
+    without, *counts = np.bincount(codes + 1).tolist()
+    names = [f"{shown(label, 24)} {n:,}" for label, n in zip(classes, counts, strict=True)]
+    names += [f"{plural(without, 'row')} without a class"] * bool(without)
+    size = f"{plural(len(codes), 'row')}, {plural(len(rows.kinds), 'feature')}"
+    screen.say(f"{rows.label}: {size}; {quoted(rows.target)}: {_some(names)}")
+    columns = dict(zip(rows.kinds, rows.X.columns, strict=True))
     levels = [
         f"{quoted(name)} ({len(columns[name].unique().drop_null())})"
         for name, kind in rows.kinds.items()
         if kind == CATEGORY
     ]
     numbers = [
-        quoted(name) + " (a date, in days)" * (kind == DATE)
+        quoted(name) + " (a date)" * (kind == DATE)
         for name, kind in rows.kinds.items()
         if kind != CATEGORY
     ]
@@ -281,17 +270,96 @@ def _some(texts: list[str]) -> str:
 # -- the fit ---------------------------------------------------------------------------------------
 
 
-def _figures(metrics: Metrics) -> dict[str, Any]:
-    """Of held-out rows, for the model file and for programs."""
-    return {k: v for k, v in metrics.to_dict(0.05).items() if k not in NOT_RECORDED}
+def _labeled(rows: Rows, are_text: bool, unlabeled: str) -> tuple[Rows, np.ndarray, np.ndarray]:
+    """The rows that may be used, the distinct labels, and the position of each row's, -1 where it has
+    none. TableError where labels can be no classes.
+    """
+    known = np.array([label is not None for label in rows.y], bool)
+    classes, codes = np.unique(rows.y[known].tolist(), return_inverse=True)
+    n_rows = len(codes)
+    name = quoted(rows.target)
+    fractions = [v for v in classes.tolist() if isinstance(v, float) and not v.is_integer()]
+    many = len(classes) > FEW and not are_text and n_rows < ROWS_A_CLASS * len(classes)
+    if fractions or many:
+        what = "a measurement, not classes" if fractions else "too many for classes"
+        raise TableError(
+            f"Column {name} holds {len(classes):,} different values in {plural(n_rows, 'row')}, "
+            f"such as {listed((fractions or classes.tolist())[:3])}: {what}. The command line fits "
+            f"classifiers.",
+            f"Is --target the right column? Numbers are predicted from Python, by "
+            f"kernelpool.EMLogRegressor. If these are classes, pass --columns "
+            f"{rows.target}=category.",
+        )
+    if len(classes) < 2:
+        found = f"only {quoted(classes[0])}" if len(classes) else "nothing"
+        raise TableError(
+            f"Column {name} must hold at least two classes; found {found} in "
+            f"{plural(len(known), 'row')}."
+        )
+    if unlabeled == o.Unlabeled.REFUSE and not known.all():
+        raise TableError(
+            f"{plural(len(known) - n_rows, 'row')} of {len(known):,} without a class in column "
+            f"{name}, the first is row {rows.ids[int(np.argmin(known))]}.",
+            "Pass --unlabeled drop to leave them out, or --unlabeled use to learn from them.",
+            missing={rows.target: len(known) - n_rows},
+        )
+    if unlabeled == o.Unlabeled.DROP:
+        return replace(rows.at(known), y=classes[codes]), classes, codes
+    all_codes = np.full(len(known), -1)
+    all_codes[known] = codes
+    return rows, classes, all_codes
 
 
-def _classes_and_codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct labels, and the position of each row's, -1 where it has none."""
-    known = np.array([label is not None for label in y], bool)
-    codes = np.full(len(y), -1)
-    classes, codes[known] = np.unique(y[known].tolist(), return_inverse=True)
-    return classes, codes
+def _held_out(rows: Rows, codes: np.ndarray, share: float, key: np.ndarray) -> np.ndarray:
+    """Whether each row is held out, (n,), every class as often as it is in the whole."""
+    out = hold_out(codes, share, key=key)
+    if rows.weight is None:
+        return out
+    return out & (np.random.default_rng(0).random(len(out)) < rows.weight)
+
+
+def _training(
+    source: Scan, rows: Rows, classes: np.ndarray, test: np.ndarray, model: Any, screen: Screen
+) -> Training:
+    """The rows to fit to: those that were read, or all of a source that does not fit in memory."""
+    train = rows.at(~test)
+    if rows.weight is not None and model.takes_any_rows:
+        return _streamed(source, rows, classes, test, model.unlabeled is not None), None, None
+    if rows.weight is not None:
+        screen.warn(
+            f"{type(model).__name__} learns from {len(train.y):,} of {rows.n_rows:,} rows, drawn "
+            f"evenly from all of them, since more may not fit in memory; --model shared-kernel "
+            f"learns from all."
+        )
+    return train.X, train.y, train.weight
+
+
+def _streamed(
+    source: Scan, rows: Rows, classes: np.ndarray, test: np.ndarray, keep: bool
+) -> Iterator[tuple[Any, np.ndarray]]:
+    """All rows but those that are held out, batch by batch, with their labels; those without one
+    only with `keep`.
+    """
+    import pyarrow as pa
+
+    held_out = rows.positions[test]
+    labels = np.append(classes.astype(object), None) if keep else classes
+    for batch in source.batches([*rows.kinds, rows.target]):
+        codes = codes_of(batch, rows.target, classes)
+        use = (codes >= 0) | keep
+        first, last = np.searchsorted(held_out, [batch.first, batch.first + len(codes)])
+        use[held_out[first:last] - batch.first] = False
+        columns = {name: typed(batch.table[name], kind)[0] for name, kind in rows.kinds.items()}
+        yield pa.table(columns).filter(use), labels[codes[use]]
+
+
+def _folds(codes: np.ndarray, n_folds: int, key: np.ndarray) -> np.ndarray:
+    most = np.bincount(codes[codes >= 0]).max()
+    if most < n_folds:
+        raise CommandError(
+            Exit.FIT, f"--cv {n_folds}: no class has so many rows; the largest has {most}."
+        )
+    return stratified_folds(codes, n_folds, key=key)
 
 
 def _cross_validated(
@@ -299,45 +367,43 @@ def _cross_validated(
     rows: Rows,
     classes: np.ndarray,
     codes: np.ndarray,
-    n_folds: int,
-    key: np.ndarray,
+    fold: np.ndarray,
     screen: Screen,
 ) -> Metrics:
     """The metrics of rows that are predicted by the model of the other folds."""
-    most = np.bincount(codes[codes >= 0]).max()
-    if most < n_folds:
-        raise CommandError(
-            Exit.FIT, f"--cv {n_folds}: no class has so many rows; the largest has {most}."
-        )
-    fold = stratified_folds(codes, n_folds, key=key)
 
     def fit(train: tuple[np.ndarray], held_out: tuple[np.ndarray]) -> tuple[None, np.ndarray]:
         model = clone(estimator)
-        title = f"Fold {fold[held_out[0][0]] + 1} of {n_folds}:"
+        title = f"Fold {fold[held_out[0][0]] + 1} of {fold.max() + 1}:"
+        part = rows.at(train[0])
         try:
-            fit_with_progress(model, title, *rows.at(train[0]), screen)
+            fit_with_progress(model, title, (part.X, part.y, part.weight), screen)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("the folds were not finished; nothing was saved") from None
-        return None, _probability(model, rows.table.take(held_out[0]), classes)
+        probability = np.zeros((len(held_out[0]), len(classes)))
+        known = np.searchsorted(classes, model.classes_)  # a fold may lack a class
+        probability[:, known] = model.predict_proba(rows.X.take(held_out[0]))
+        return None, probability
 
     _, probability = cross_fit(fit, (np.arange(len(fold)),), fold)
-    return Metrics.of(codes[fold >= 0], probability[fold >= 0])
+    answers = Predictions.of(classes, probability[fold >= 0])
+    return Metrics.of(codes[fold >= 0], answers)
 
 
-def _fit_or_keep(model: Any, x: Any, y: Any, screen: Screen) -> str | None:
-    """Fit; None, or how the fit was interrupted, if it left a model that predicts."""
+def _fit_or_keep(model: Any, training: Training, screen: Screen) -> str | None:
+    """Fit; None, or how the fit was interrupted, if it left a model."""
     try:
-        fit_with_progress(model, "Fitting", x, y, screen)
+        fit_with_progress(model, "Fitting", training, screen)
     except KeyboardInterrupt as error:
         try:
-            model.predict_proba(x.slice(0, 1))
-        except (AttributeError, NotFittedError):
+            check_is_fitted(model)
+        except NotFittedError:
             raise KeyboardInterrupt("nothing has been fitted yet") from None
         return str(error) or "interrupted"
     return None
 
 
-def fit_with_progress(model: Any, title: str, x: Any, y: Any, screen: Screen) -> None:
+def fit_with_progress(model: Any, title: str, training: Training, screen: Screen) -> None:
     """Fit; what goes wrong is reported as the command line does."""
     name = type(model).__name__
     parameters = model.get_params(deep=False)
@@ -346,62 +412,37 @@ def fit_with_progress(model: Any, title: str, x: Any, y: Any, screen: Screen) ->
             watch = _watch_pool if isinstance(model, PooledClassifier) else _watch_sweeps
             model.set_params(callback=watch(screen))
         try:
-            model.fit(x, y)
+            model.fit(*training)
         except ValueError as error:
             raise CommandError(Exit.FIT, f"{name}: {shown(error, 600)}") from None
         except MemoryError:
-            what = plural(len(y), "row")
-            raise CommandError(Exit.FIT, f"{name}: not enough memory for {what}.") from None
+            raise CommandError(Exit.FIT, f"{name}: not enough memory for these rows.") from None
         finally:
             if "callback" in parameters:  # a function cannot be saved
                 model.set_params(callback=None)
 
 
-def _probability(model: Any, x: Any, classes: np.ndarray) -> np.ndarray:
-    """Of all classes, of which a fold may lack some."""
-    probability = np.zeros((len(x), len(classes)))
-    probability[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(x)
-    return probability
+def _results(model: Any, rows: Rows, test: np.ndarray) -> Results:
+    """Of held-out rows, which pass the model once; without any, of those of the training."""
+    train = rows.at(~test)
+    fitted = {"X_train": train.X, "y_train": train.y, "train_ids": train.ids}
+    if not test.any():
+        return evaluate(model, None, **fitted)
+    held_out = rows.at(test)
+    answers = predictions(model, held_out.X, log_density=True)
+    return evaluate(model, held_out.X, held_out.y, ids=held_out.ids, predictions=answers, **fitted)
 
 
-def _recorded(
-    model: Any,
-    rows: Rows,
-    codes: np.ndarray,
-    train: np.ndarray,
-    test: np.ndarray,
-    probability: np.ndarray | None,
-) -> dict[str, Any]:
-    """What the model file holds of the rows: class frequencies, the reference for drift, and of
-    held-out rows densities and scores for their own classes.
-    """
-    counts = np.bincount(codes[codes >= 0])
-    recorded: dict[str, Any] = {"class_shares": counts / counts.sum()}
-    held = rows.table.take(test) if len(test) else None
+def _model_file(results: Results, rows: Rows, codes: np.ndarray, test: np.ndarray) -> ModelFile:
+    """The model, with predictions of held-out rows and counts of the others; no rows."""
+    answers = results.predictions if test.any() else None
+    reference = None
     if len(rows.kinds) <= MOST_REFERENCE_FEATURES:
-        reference = DriftReference.of(rows.table.take(train), model, held)
-        recorded["reference"] = reference.to_dict()
-    if probability is None:
-        return recorded
-    if hasattr(model, "score_samples"):
-        score = _finite(model.score_samples(held))
-        recorded["held_out_densities"] = {
-            "n_rows": len(score),
-            "lowest": np.sort(score)[:N_LOWEST],
-        }
-    if len(model.classes_) == probability.shape[1]:
-        sample = np.unique(np.linspace(0, len(test) - 1, MOST_CALIBRATION).astype(int))
-        own = np.arange(len(sample)), codes[test[sample]]
-        scores = [probability[sample][own]]
-        if hasattr(model, "log_density"):
-            scores.append(_finite(model.log_density(rows.table.take(test[sample])))[own])
-        recorded["calibration"] = {"codes": own[1], "scores": scores}
-    return recorded
-
-
-def _finite(score: Any) -> np.ndarray:
-    least = -np.finfo(np.float64).max
-    return np.nan_to_num(np.asarray(score), nan=least, neginf=least)
+        reference = DriftReference.of(rows.at(~test).X, held_out=answers)
+    if answers is None or len(answers.classes) <= codes.max():
+        return ModelFile(results.model, reference=reference)
+    few = spaced(len(answers), MOST_CALIBRATION)
+    return ModelFile(results.model, answers.at(few), codes[test][few], reference)
 
 
 def _members(model: Any) -> list[dict[str, Any]] | None:
@@ -446,7 +487,7 @@ def _offered(interrupted: str, metrics: Metrics | None, path: str, screen: Scree
     return path
 
 
-def _saved(model: Any, about: dict[str, Any], path: str, force: bool, screen: Screen) -> str:
+def _saved(file: ModelFile, about: dict[str, Any], path: str, force: bool, screen: Screen) -> str:
     """Where the model was written: under another name where a file has appeared in the meantime."""
     name = path
     n = 1
@@ -456,7 +497,7 @@ def _saved(model: Any, about: dict[str, Any], path: str, force: bool, screen: Sc
     if n > 1:
         screen.warn(f"{shown(path, 200)} exists and is kept; pass --force to replace it.")
     with placed(name, force) as temporary:
-        save(model, temporary, summary=plain(about))
+        save(file, temporary, summary=plain(about))
     return name
 
 

@@ -4,32 +4,48 @@ What the file holds of its training is checked like any other input: anybody may
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from ... import RejectClassifier, load, to_onnx
-from ...decide.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY, novelty_threshold
+from ... import RejectClassifier, to_onnx
+from ...decide.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY
 from ...errors import KernelpoolError, TableError
-from ...inspection import ambiguity_of, describe
-from ...tables.files import stem_of
-from ...tables.kinds import NUMBER
-from ...tables.read import Batch, Scan, check_columns
-from ...text import listed, percent, plural, quoted, shown
-from ..files import read_header
-from ..readers.table import (
-    Rows,
-    codes_of,
-    fingerprint,
-    row_ids,
-    table_of,
+from ...inspection import describe, never_seen
+from ...tables.columns import Columns
+from ...tables.draw import MOST_CELLS, Draw
+from ...tables.files import is_number, stem_of
+from ...tables.kinds import (
+    BOOLEANS,
+    CATEGORY,
+    DATE,
+    DATE_ADVICE,
+    NUMBER,
+    arrow_codes,
+    odd_cell,
 )
+from ...tables.read import (
+    Batch,
+    Rows,
+    Scan,
+    check_columns,
+    labels_of,
+    row_ids,
+    scan,
+    typed,
+)
+from ...text import listed, percent, plural, quoted, shown
+from ..files import ModelFile, load_file
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free, placed
+
+MARKED = 64
+"""First rows by which the data of a fit are known again."""
 
 RECORDED = ("command", "source", "seed", "settings", "held_out", "evaluated_by", "n_rows")
 """What `info` shows of the training."""
@@ -42,30 +58,43 @@ SWAPPED = "It has the name of a data file: the model comes first, then the data.
 class LoadedModel:
     """A fitted classifier, and the columns that it takes."""
 
-    model: Any
     path: str
-    summary: dict[str, Any]
-    kinds: dict[str, str] | None
-    """Of the features; None where the model was fitted without names: columns go by their order."""
-    saved: Any
-    """The model, or the `RejectClassifier` around it."""
-    ambiguity: float | None = None
-    lowest: float | None = None
-    """Thresholds of ambiguity and of log p(x); a `RejectClassifier` has its own."""
-    unreadable: dict[str, int] = field(default_factory=dict)
-    unknown: dict[str, int] = field(default_factory=dict)
+    file: ModelFile
+    model: Any
+    """What predicts: that of the file, or one around it that refuses rows."""
+    unreadable: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
     """Cells of the rows read last, by column: no numbers, and of categories that are not known."""
     n_incomplete: int = 0
     """Rows with missing cells among them."""
+    is_training: bool = False
+    """Whether the first of these rows are those of the data of the fit."""
+
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        """What was said of the training."""
+        return self.file.summary or {}
 
     @property
     def classes(self) -> np.ndarray:
         return np.asarray(self.model.classes_)
 
     @property
-    def has_density(self) -> bool:
-        """Whether log p(x) is known."""
-        return hasattr(self.model, "score_samples")
+    def columns(self) -> Columns | None:
+        """Of the rows; those of pipelines are not known."""
+        return getattr(self.model, "columns_", None)
+
+    @property
+    def names(self) -> list[str] | None:
+        """Of the features; None where the model was fitted without: columns go by their order."""
+        names = getattr(self.model, "feature_names_in_", None)
+        return None if names is None else list(map(str, names))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of the features."""
+        n_features = self.model.n_features_in_
+        return (NUMBER,) * n_features if self.columns is None else self.columns.kinds
 
     @property
     def target(self) -> str | None:
@@ -73,63 +102,85 @@ class LoadedModel:
         name = self.summary.get("target")
         return name if isinstance(name, str) else None
 
-    def recorded(self, key: str, read: Callable[[Any], Any]) -> Any:
-        """What the file holds of its training, as `read` makes it; None where that is not
-        possible.
-        """
-        try:
-            return read(self.summary[key])
-        except (KeyError, IndexError, TypeError, ValueError):
-            return None
-
     # -- rows --------------------------------------------------------------------------------------
 
+    def scan(self, data: str, text: Sequence[str] | None) -> Scan:
+        """Data; how text is read is that of the fit unless `text` says otherwise."""
+        fitted = self.summary.get("text")
+        options = [t for t in fitted if isinstance(t, str)] if isinstance(fitted, list) else []
+        return scan(data, o.read_options([*options, *(text or ())]))
+
     def tables(
-        self, source: Scan, screen: Screen, title: str, skip: tuple[str | None, ...] = ()
+        self, source: Scan, screen: Screen, title: str, skip: Sequence[str | None] = ()
     ) -> Iterator[tuple[Batch, Any]]:
         """Batches, and the features of their rows, which are matched by name."""
-        kinds = None
+        names = self._names_in(source, {*skip, self.target}, screen)
         n_rows = 0
-        counts = (Counter[str](), Counter[str]())
-        columns = getattr(self.model, "columns_", None)  # other estimators have none
-        self.n_incomplete = 0
         with screen.working(f"{title} {source.label}"):
             for batch in source.batches():
-                kinds = kinds or self._kinds_in(source, {*skip, self.target}, screen)
-                table, unreadable = table_of(batch, kinds)
-                counts[0].update(unreadable)
-                if columns is not None and self.kinds is not None:
-                    counts[1].update({k: n for k, n in columns.unknown(table).items() if n})
-                self.n_incomplete += len(table) - len(table.drop_null())
+                table = self._typed(batch, names)
                 n_rows += len(table)
                 screen.note = plural(n_rows, "row")
-                yield batch, table if self.kinds is not None else np.column_stack(table.columns)
+                yield batch, table if self.names is not None else np.column_stack(table.columns)
         if not n_rows:
-            self._kinds_in(source, {*skip, self.target}, screen)
             raise TableError(f"{source.label}: no rows below the header.")
-        self.unreadable, self.unknown = map(dict, counts)
         for n_cells, what in (
-            (counts[0], "that are no finite numbers are taken as missing"),
-            (counts[1], "hold values that were not there when the model was fitted"),
+            (self.unreadable, "that cannot be read are taken as missing"),
+            (self.unknown, "hold values that were not there when the model was fitted"),
         ):
             if n_cells:
-                names = ", ".join(f"{quoted(name)} {n:,}" for name, n in n_cells.most_common(8))
-                screen.warn(f"{plural(n_cells.total(), 'cell')} {what}: {names}.")
+                cells = ", ".join(f"{quoted(name)} {n:,}" for name, n in n_cells.most_common(8))
+                screen.warn(f"{plural(n_cells.total(), 'cell')} {what}: {cells}.")
 
-    def _kinds_in(self, source: Scan, skip: set[str | None], screen: Screen) -> dict[str, str]:
+    def _typed(self, batch: Batch, names: Sequence[str]) -> Any:
+        """The features of a batch with text as the numbers and days that the model takes; cells that
+        cannot be read are missing, and counted.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = batch.table.select(names)
+        if batch.first == 0:
+            self.is_training = self.summary.get("first_rows") == fingerprint(table)
+        for i, (name, kind) in enumerate(zip(names, self.kinds, strict=True)):
+            if kind == CATEGORY:
+                continue
+            numbers, bad = typed(table[name], kind)
+            if pa.types.is_floating(numbers.type):
+                infinite = pc.is_inf(numbers)
+                bad |= infinite.fill_null(False).to_numpy()
+                numbers = pc.if_else(infinite, pa.scalar(None, numbers.type), numbers)
+            if bad.any():
+                self.unreadable[name] += int(bad.sum())
+                if batch.first == 0 and numbers.null_count == len(numbers):
+                    at = int(np.argmax(bad))
+                    raise TableError(
+                        f"{batch.place(at, name)}: {quoted(table[name][at])} is not a {kind}, nor is "
+                        f"any other cell there.",
+                        DATE_ADVICE if kind == DATE else odd_cell(table[name][at])[1],
+                    )
+            table = table.set_column(i, name, numbers)
+        if self.columns is None:
+            return table
+        x = self.columns.encode(table)
+        self.n_incomplete += int(np.isnan(x).any(axis=1).sum())
+        n_unknown = never_seen(self.columns, x).sum(axis=0).tolist()
+        self.unknown.update({name: n for name, n in zip(names, n_unknown, strict=True) if n})
+        return table
+
+    def _names_in(self, source: Scan, skip: set[str | None], screen: Screen) -> list[str]:
         """The features among the columns of a source; others are passed over."""
         names = [name for name in source.names if name not in skip]
-        if self.kinds is None:
+        if self.names is None:
             n_features = self.model.n_features_in_
             if len(names) != n_features:
                 raise TableError(
                     f"{source.label}: the model was fitted to {n_features} columns without names; "
                     f"there are {len(names)}: {listed(names)}."
                 )
-            return dict.fromkeys(names, NUMBER)
-        present = set(source.names)
-        missing = [name for name in self.kinds if name not in present]
-        extra = [name for name in names if name not in self.kinds]
+            return names
+        missing = [name for name in self.names if name not in source.names]
+        extra = [name for name in names if name not in self.names]
         if missing:
             raise TableError(
                 f"{source.label}: the columns are not those that the model was fitted to: it lacks "
@@ -139,115 +190,113 @@ class LoadedModel:
             )
         if extra:
             screen.say(f"{source.label}: the model does not use {listed(extra, 8)}.")
-        return self.kinds
-
-    def labeled(
-        self,
-        source: Scan,
-        target: str | None,
-        screen: Screen,
-        title: str,
-        keep: tuple[str, ...] = (),
-    ) -> Iterator[tuple[Batch, Any, np.ndarray]]:
-        """The same with codes of the classes, all -1 where the source has no column of them."""
-        column = target or self.target
-        for batch, table in self.tables(source, screen, title, (*keep, column)):
-            check_columns(keep, source, "to show")
-            check_columns([target] if target else [], source, "for the target")
-            if batch.row == 1 and self.summary.get("fingerprint") == fingerprint(table):
-                screen.warn("the model was fitted to these first rows: errors on them are too low.")
-            codes = np.full(len(table), -1)
-            if column in source.names:
-                codes = codes_of(batch, str(column), self.classes)
-            yield batch, table, codes
+        return self.names
 
     def read(
-        self, source: Scan, target: str | None, screen: Screen, keep: tuple[str, ...] = ()
+        self, source: Scan, target: str | None, screen: Screen, keep: Sequence[str] = ()
     ) -> Rows:
-        """All rows of a source, with labels where it has them."""
-        import pyarrow as pa
-
-        if self.kinds is None:
+        """The rows of a source, with labels where it has them; of many, an even draw."""
+        if self.names is None:
             what = "was fitted without names of columns"
             raise CommandError(Exit.MODEL, f"{shown(self.path, 200)} {what}.")
-        batches, tables, codes = zip(
-            *self.labeled(source, target, screen, "Reading", keep), strict=True
+        check_columns(keep, source, "to show")
+        check_columns([target] if target else [], source, "for the target")
+        target = target or self.target or ""
+        draw = Draw(MOST_CELLS // len(self.names))
+        for batch, table in self.tables(source, screen, "Reading", (*keep, target)):
+            codes = np.full(len(table), -1)
+            if target in source.names:
+                codes = codes_of(batch, target, self.classes)
+            numbers = np.arange(batch.row, batch.row + len(codes))
+            draw.add((table, codes, row_ids(numbers, [batch.table[name] for name in keep])))
+        (table, codes, ids), positions, _ = draw.drawn()
+        return Rows(
+            table,
+            np.append(self.classes.astype(object), None)[codes],
+            None,
+            positions,
+            ids,
+            draw.n_rows,
+            dict(zip(self.names, self.kinds, strict=True)),
+            {},
+            target,
+            source.label,
+            None,
         )
-        labels = np.array([*self.classes.tolist(), None], object)
-        table = pa.concat_tables(tables).combine_chunks()
-        y = labels[np.concatenate(codes)]
-        column = target or self.target or ""
-        ids = row_ids(batches, keep)
-        return Rows(table, y, self.kinds, column, source.label, ids)
 
-    # -- predictions -------------------------------------------------------------------------------
+    def warn_of_training(self, screen: Screen, what: str) -> None:
+        """A line where the rows read last are those of the fit."""
+        if self.is_training:
+            screen.warn(f"the model was fitted to most of these rows: {what}.")
 
-    def predictions(
-        self, table: Any, with_score: bool = True
-    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """Probabilities (n, K); log p(x) (n,), where known; and decisions (n,), where any are made.
-
-        A row is accepted (0), ambiguous (1) or novel (2).
-        """
-        probability = np.asarray(self.model.predict_proba(table), np.float64)
-        score = None
-        decision = np.zeros(len(probability), int)
-        if self.lowest is not None or (with_score and self.has_density):
-            score = np.asarray(self.model.score_samples(table), np.float64)
-        if self.ambiguity is not None:
-            decision[~(ambiguity_of(probability) <= self.ambiguity)] = 1
-        if score is not None and self.lowest is not None:
-            decision[~(score >= self.lowest)] = 2  # NaN is novel
-        decides = self.ambiguity is not None or self.lowest is not None
-        return probability, score, decision if decides else None
+    # -- rows that are refused ---------------------------------------------------------------------
 
     def reject(
         self, reject: bool, ambiguity: float | None, novelty: float | None, screen: Screen
     ) -> None:
-        """Set the thresholds of the options; a classifier with its own keeps these."""
-        densities = self.recorded("held_out_densities", _lowest_densities)
-        if ambiguity is None and novelty is None:
-            if not reject or self.saved is not self.model:
-                return
-            ambiguity = DEFAULT_AMBIGUITY
-            novelty = DEFAULT_NOVELTY if densities is not None and self.has_density else None
-            if novelty is None:
-                screen.warn("the model cannot detect novel rows: only ambiguous ones are rejected.")
-        self.ambiguity = ambiguity
-        self.lowest = None
-        if novelty is None:
+        """Refuse rows by the options; a classifier with thresholds of its own keeps these."""
+        given = ambiguity is not None or novelty is not None
+        refuses = isinstance(self.model, RejectClassifier)
+        if not given and (refuses or not reject):
             return
-        if densities is None or not self.has_density:
-            why = "fitted without held-out rows" if self.has_density else "one without densities"
+        inner = self.model.estimator_ if refuses else self.model
+        held_out = self.file.calibration
+        has_score = held_out is not None and held_out.score is not None
+        if not given:
+            ambiguity = DEFAULT_AMBIGUITY
+            novelty = DEFAULT_NOVELTY if has_score else None
+            if not has_score:
+                screen.warn("the model cannot detect novel rows: only ambiguous ones are rejected.")
+        elif novelty is not None and not has_score:
+            has_density = hasattr(inner, "score_samples")
+            why = "fitted without held-out rows" if has_density else "one without densities"
             raise CommandError(Exit.MODEL, f"--novelty is not possible: the model is {why}.")
-        n, lowest = densities
-        # the others of the n held-out densities are above these
-        score = np.append(lowest, np.inf)
-        weight = np.append(np.ones(len(lowest)), n - len(lowest))
-        if novelty * (n + 1) >= len(lowest) + 1:
-            most = len(lowest) / (n + 1)
-            raise CommandError(
-                Exit.USAGE, f"--novelty must be at most {most:.3g}; got {novelty:g}."
-            )
-        with screen.warnings():
-            self.lowest = novelty_threshold(novelty, score, weight)
+        options = {"ambiguity": ambiguity, "novelty": novelty}
+        try:
+            with screen.warnings():
+                if held_out is None:
+                    self.model = RejectClassifier(inner, **options).fit()
+                else:
+                    self.model = RejectClassifier.from_predictions(
+                        inner, held_out, self.file.codes, **options
+                    )
+        except KernelpoolError as error:
+            raise CommandError(Exit.USAGE, f"--{shown(error, 400)}") from None
 
 
-def _lowest_densities(recorded: Any) -> tuple[int, list[float]]:
-    """How many rows were held out, and the lowest of their densities."""
-    n = int(recorded["n_rows"])
-    lowest = list(map(float, recorded["lowest"]))
-    if not 0 < len(lowest) <= n:
-        raise ValueError
-    return n, lowest
+def codes_of(batch: Batch, name: str, classes: np.ndarray) -> np.ndarray:
+    """Positions of labels among the classes of a model; -1 where there is no label."""
+    names = classes.tolist()
+    at, labels = arrow_codes(labels_of(batch, name))
+    known = {alike(v): i for i, v in enumerate(names)} | {str(v): i for i, v in enumerate(names)}
+    place = [known.get(str(v), known.get(alike(v), -2)) for v in labels]
+    codes = np.array([*place, -1])[at]
+    if (codes == -2).any():
+        first = int(np.argmax(codes == -2))
+        raise TableError(
+            f"{batch.place(first, name)}: unknown class {quoted(labels[at[first]])}; the model has "
+            f"{listed(names, 8)}."
+        )
+    return codes
+
+
+def alike(label: Any) -> Any:
+    """What labels have in common that are one class: 1, 1.0 and "1", and True and "true"."""
+    text = str(label)
+    return BOOLEANS.get(text) or (float(text) if is_number(text) else text)
+
+
+def fingerprint(table: Any) -> str:
+    """Of the first rows, by which the data of a fit are known again."""
+    cells = repr(table.slice(0, MARKED).to_pydict()).encode(errors="backslashreplace")
+    return blake2b(cells, digest_size=16).hexdigest()
 
 
 def load_model(path: str, screen: Screen) -> LoadedModel:
     """The classifier in a file; never runs code from it."""
     try:
         with screen.warnings():
-            model = load(path)
-            header = read_header(path)
+            file = load_file(path)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise CommandError(Exit.MODEL, f"{shown(path, 200)}: {reason}.") from None
@@ -256,27 +305,12 @@ def load_model(path: str, screen: Screen) -> LoadedModel:
         raise CommandError(
             Exit.MODEL, f"{shown(path, 200)} is not a model file that can be used: {error}{swapped}"
         ) from None
-    if not hasattr(model, "predict_proba"):
-        kind = type(model).__name__
+    if not hasattr(file.model, "predict_proba"):
+        kind = type(file.model).__name__
         raise CommandError(
             Exit.MODEL, f"{shown(path, 200)}: {kind} is no classifier; use it from Python."
         )
-    summary = header.get("summary") or {}
-    if not isinstance(model, RejectClassifier):
-        return LoadedModel(model, path, summary, _kinds(model), model)
-    inner = model.estimator_
-    thresholds = (model.ambiguity_threshold_, model.novelty_threshold_)
-    return LoadedModel(inner, path, summary, _kinds(inner), model, *thresholds)
-
-
-def _kinds(model: Any) -> dict[str, str] | None:
-    """The kind of each feature; None where a model was fitted without names."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        return None
-    columns = getattr(model, "columns_", None)
-    kinds = [NUMBER] * len(names) if columns is None else columns.kinds
-    return dict(zip(map(str, names), kinds, strict=True))
+    return LoadedModel(path, file, file.model)
 
 
 # -- commands on a file alone ----------------------------------------------------------------------
@@ -291,25 +325,27 @@ def info(model: o.ModelPath, as_json: o.Json = False) -> None:
     """
     screen = Screen(as_json)
     loaded = load_model(model, screen)
+    features = loaded.names and dict(zip(loaded.names, loaded.kinds, strict=True))
+    density = hasattr(loaded.model, "score_samples")
     record = {
         "model": loaded.path,
         "estimator": type(loaded.model).__name__,
         "sentence": shown(describe(loaded.model).sentence, 2000),
         "classes": loaded.classes.tolist(),
         "n_features": int(loaded.model.n_features_in_),
-        "features": loaded.kinds,
+        "features": features,
         "target": loaded.target,
-        "density": loaded.has_density,
+        "density": density,
         **{key: loaded.summary.get(key) for key in RECORDED},
     }
     screen.result(record["sentence"])
     lines = {
         "Classes": listed(record["classes"], 12),
-        "Features": f"{record['n_features']}: {listed(list(loaded.kinds or ()), 12) or 'no names'}",
+        "Features": f"{record['n_features']}: {listed(list(features or ()), 12) or 'no names'}",
         "Target": record["target"],
         "Made by": record["command"],
         "From": record["source"],
-        "Density": "known" if loaded.has_density else "not known",
+        "Density": "known" if density else "not known",
     }
     held_out = record["held_out"]
     if isinstance(held_out, dict) and isinstance(held_out.get("error"), float):
@@ -344,7 +380,7 @@ def export(
     loaded = load_model(model, screen)
     try:
         with screen.warnings():
-            graph = to_onnx(loaded.saved, precision=str(precision))
+            graph = to_onnx(loaded.model, precision=str(precision))
     except KernelpoolError as error:
         code = Exit.EXTRA if "pip install" in str(error) else Exit.MODEL
         raise CommandError(code, f"{shown(model, 200)}: {error}") from None

@@ -9,15 +9,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ... import ConformalClassifier
+from ... import ConformalClassifier, RejectClassifier
 from ...errors import KernelpoolError
-from ...inspection import DECISIONS, explain, with_class_prior
-from ...tables.read import check_columns, scan
+from ...inspection import DECISIONS, explain, predictions, with_class_prior
+from ...tables.read import check_columns
 from ...text import listed, plural, shown, signed
-from ..readers.table import alike
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free
-from .model import LoadedModel, load_model
+from .model import LoadedModel, alike, load_model
 from .output import FORMATS, table_output
 
 WITH_SETS = "Add a set of classes that lacks the true one this rarely."
@@ -87,8 +86,9 @@ def predict(
             f"--format.",
         )
     loaded = load_model(model, screen)
-    source = scan(data, o.text_style(text))
-    skip = tuple(keep or ())
+    source = loaded.scan(data, text)
+    names = tuple(keep or ())
+    check_columns(names, source, "to keep")
     if class_prior is not None:
         if sets is not None:
             raise CommandError(
@@ -96,25 +96,24 @@ def predict(
                 "--sets needs the class frequencies of the fit: leave --class-prior out.",
             )
         _set_class_prior(loaded, class_prior)
-    loaded.reject(reject, ambiguity, novelty, screen)
     conformal = None if sets is None else _conformal(loaded, sets, per_class, screen)
+    loaded.reject(reject, ambiguity, novelty, screen)
     labels = Counter[str]()
     decisions = Counter[str]()
     n_rows = 0
     with ExitStack() as stack:
         write: Any = None
-        for batch, features in loaded.tables(source, screen, "Predicting", skip):
-            check_columns(skip, source, "to keep")
-            step = EXPLAINED_AT_A_TIME if explain else ROWS_AT_A_TIME
+        step = EXPLAINED_AT_A_TIME if explain else ROWS_AT_A_TIME
+        for batch, features in loaded.tables(source, screen, "Predicting", names):
             for at in range(0, len(features), step):
                 screen.note = plural(n_rows, "row")
-                rows = slice(at, at + step)
-                table = _answers(loaded, features[rows], conformal, explain)
+                rows = features[at : at + step]
+                table = _answers(loaded, rows, conformal, explain)
                 n_rows += len(table)
                 labels.update(str(v) for v in table.column("label").to_pylist() if v is not None)
                 if "decision" in table.column_names:
                     decisions.update(table.column("decision").to_pylist())
-                table = _with_copies(table, batch.table[rows], skip)
+                table = _with_copies(table, batch.table.slice(at, step), names)
                 if write is None:
                     out = table_output(output, str(kind), table.schema, force, raw)
                     write = stack.enter_context(out)
@@ -145,20 +144,21 @@ def _answers(
     """The output for some rows, as a table."""
     import pyarrow as pa
 
-    probability, score, decision = loaded.predictions(features)
+    rows = predictions(loaded.model, features)
     names = loaded.classes.tolist()
     classes = loaded.classes if loaded.classes.dtype.kind in "iuf" else [str(n) for n in names]
-    likely = pa.array(probability.argmax(axis=1), mask=None if decision is None else decision > 0)
+    likely = pa.array(rows.predicted, mask=rows.decision > 0)
     columns = {"label": pa.array(classes).take(likely)}
-    if decision is not None:
-        columns["decision"] = pa.array(DECISIONS).take(pa.array(decision))
-    for i, name in enumerate(names):
-        columns[f"probability_{name}"] = pa.array(probability[:, i].copy())
-    if score is not None:
-        columns["log_density"] = pa.array(score)
-    if conformal is not None:
+    if isinstance(loaded.model, RejectClassifier):
+        columns["decision"] = pa.array(DECISIONS).take(pa.array(rows.decision))
+    for name, probability in zip(names, rows.probability.T, strict=True):
+        columns[f"probability_{name}"] = pa.array(probability.copy())
+    if rows.score is not None:
+        columns["log_density"] = pa.array(rows.score)
+    sets = rows.sets if conformal is None else conformal.predict_set(features)
+    if sets is not None:
         texts = np.array([re.sub(r"([|\\])", r"\\\1", str(name)) for name in names], object)
-        columns["set"] = pa.array(["|".join(texts[s]) for s in conformal.predict_set(features)])
+        columns["set"] = pa.array(["|".join(texts[s]) for s in sets])
     if explain:
         columns["why"] = pa.array(_reasons(loaded.model, features))
     return pa.table(columns)
@@ -189,23 +189,15 @@ def _conformal(
     """The model with the calibration in its file."""
     if not 0 < error < 1:
         raise CommandError(Exit.USAGE, f"--sets must lie between 0 and 1; got {error:g}.")
-
-    def calibrated(recorded: Any) -> ConformalClassifier:
-        codes = np.array(recorded["codes"], int)
-        scores = np.array(recorded["scores"], float)
-        if not 0 <= codes.min() <= codes.max() < len(loaded.classes):
-            raise ValueError
-        density = scores[1] if len(scores) > 1 else None
-        options = {"error": error, "per_class": per_class}
-        return ConformalClassifier.from_scores(loaded.model, codes, scores[0], density, **options)
-
-    with screen.warnings():
-        conformal: ConformalClassifier | None = loaded.recorded("calibration", calibrated)
-    if conformal is None:
+    file = loaded.file
+    if file.calibration is None:
         raise CommandError(
             Exit.MODEL, "--sets is not possible: the model was fitted without held-out rows."
         )
-    return conformal
+    with screen.warnings():
+        return ConformalClassifier.from_predictions(
+            file.model, file.calibration, file.codes, error=error, per_class=per_class
+        )
 
 
 def _reasons(model: Any, features: Any) -> list[str]:
