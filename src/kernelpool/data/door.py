@@ -167,16 +167,16 @@ def training_data(
     """
     X = on_host(X) if in_memory else X
     if is_source(X, y):
-        columns, labels, store = read(X, y, sample_weight, categorical_features)
+        learned, labels, store = read(X, y, sample_weight, categorical_features)
         if is_unlabeled(labels, np.nan).any():  # where that is an error, it counts rows
             at = [store.chunk(i)[1] for i in range(len(store.sizes))]
             distinct_labels(labels[np.concatenate(at)], unlabeled)
         codes, classes = coded_labels(labels[:, None], labels, unlabeled)
-        warn_of_columns(columns, store.n_rows)
-        return _with_all_classes(rows_of(store, codes, n_jobs), classes, columns)
+        warn_of_columns(learned, store.n_rows)
+        return _with_all_classes(rows_of(store, codes, n_jobs), classes, learned)
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    columns = None
+    columns: Columns | None = None
     if is_lazy_frame(X):
         X, y, sample_weight, columns = frame_columns(X, y, sample_weight, categorical_features)
     if is_matrix(y):
