@@ -90,10 +90,9 @@ class SharedKernelClassifier(  # type: ignore[misc]
         label. None takes their shares among the labeled rows. `with_class_prior` changes them
         afterwards.
     categorical_features : "from_dtype", array-like of str, int or bool, or None
-        Which columns of X hold categories: those whose type says so (strings, categories, booleans;
-        of an array of Python objects, columns with text in them), the default; those named, counted
-        or marked; or none. A kernel has a table of
-        probabilities for each, beside a Gaussian over the numbers.
+        Which columns of X hold categories: those whose type says so (categories, booleans) or whose
+        text is neither numbers nor dates, the default; those named, counted or marked; or none. A
+        kernel has a table of probabilities for each, beside a Gaussian over the numbers and dates.
     unlabeled : int, float, str or None, default=None
         The label in `y` that marks rows without a label, whose class is summed out: -1 as in
         scikit-learn's semi-supervised module, NaN for any missing value, or a string. Nothing is
