@@ -364,7 +364,7 @@ def test_documented_attributes_are_listed():
 
 
 RECORDS = """
-ClassDensities Columns Competitive CompleteDoor DriftReference EMLogNetwork FittedCompetitiveNeurons
+Bins ClassDensities Columns Competitive CompleteDoor DriftReference EMLogNetwork FittedCompetitiveNeurons
 FittedConformal FittedEMLogClassifier FittedEMLogRegressor FittedMultiEdit FittedParzen
 FittedPool FittedRBF FittedReducedParzen FittedReject FittedSharedKernel FittedSharingAverage
 Frame GradientRule NeuronNetwork NeuronParams Overlap ParzenNetwork PoolNetwork Predictions

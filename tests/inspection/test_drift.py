@@ -12,7 +12,7 @@ from sklearn.neighbors import KernelDensity
 
 from kernelpool import SharedKernelClassifier, inspection
 from kernelpool.errors import KernelpoolError
-from kernelpool.inspection.drift import DriftReference, holm, homogeneity
+from kernelpool.inspection.drift import Bins, DriftReference, holm, homogeneity
 
 
 def test_the_test_is_pearsons_over_bins_that_expect_five_rows():
@@ -40,7 +40,7 @@ def test_bins_count_everything():
     x_new, town_new, flag_new = np.split(reference.count(new), [13, 17])
     assert x_new.tolist() == [1, *[0] * 10, 1, 1]
     assert (town_new.tolist(), flag_new.tolist()) == ([1, 0, 1, 1], [0, 2, 0, 1, 0, 0])
-    counts = [feature["counts"] for feature in reference.features]
+    counts = [bins.counts for bins in reference.features]
     assert counts == [[0, *[100] * 10, 0, 0], [500, 500, 0, 0], [0, 500, 0, 500, 0, 0]]
 
 
@@ -67,11 +67,23 @@ def test_days_are_compared_as_days(as_text):
     rng = np.random.default_rng(0)
     day = np.datetime64("2024-01-01") + rng.integers(0, 300, 800)
     frame = pd.DataFrame({"day": np.datetime_as_string(day) if as_text else day})
-    reference = DriftReference.from_dict(DriftReference.of(frame[:400]).to_dict())
-    assert reference.features[0]["kind"] == "date"
+    reference = DriftReference.of(frame[:400])
+    assert reference.columns.kinds == ("date",)
     assert inspection.check_drift(None, frame[400:], reference).moved() == []
     later = pd.DataFrame({"day": pd.to_datetime(day) + pd.Timedelta(days=200)})
     assert inspection.check_drift(None, later, reference).moved() == ["day"]
+
+
+def test_columns_are_those_of_the_model():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=300), "zip": rng.choice([2134, 2135], 300)})
+    model = SharedKernelClassifier.prbf(2, categorical_features=["zip"], random_state=0)
+    model.fit(frame, rng.integers(2, size=300))
+    reference = DriftReference.of(frame, model)
+    assert reference.columns.kinds == ("number", "category")
+    new = frame.assign(zip=frame["zip"].replace(2135, 9999).astype(str))
+    assert inspection.check_drift(model, new, reference).moved() == ["zip"]
+    assert inspection.check_drift(model, frame.astype({"zip": str}), reference).moved() == []
 
 
 def with_ids(rng, n, n_ids):
@@ -92,7 +104,7 @@ def test_nothing_is_found_where_nothing_has_moved_but_for_the_share_that_is_prom
     assert alarms <= 9  # binomial(60, 0.05): more than 9 with a probability of 0.001
     same = np.where(np.arange(100) % 5, new["id"], "another")
     assert inspection.check_drift(None, new.assign(id=same), x).moved() == ["id"]
-    reference = DriftReference.from_dict(DriftReference.of(x, model, new).to_dict())
+    reference = DriftReference.of(x, model, new)
     found = inspection.check_drift(model, new, reference)
     assert {part["name"] for part in found.parts} == {*x, "log-density of the model"}
 
@@ -106,14 +118,15 @@ def test_the_features_that_moved_are_named_and_the_density_finds_what_no_feature
     new = rng.multivariate_normal([0, 0], joint, 400)
     held_out = rng.multivariate_normal([0, 0], joint, 70)
     reference = DriftReference.of(x, model, held_out)
-    assert sum(reference.density["counts"]) == 70
+    assert sum(reference.density.counts) == 70
     found = inspection.check_drift(model, new, reference)
     assert (found.moved(), found.n_rows, found.n_reference) == ([], 400, 1000)
     moved = inspection.check_drift(model, new + np.array([0, 0.6]), reference)
     assert "feature 1" in moved.moved()
     assert "feature 0" not in moved.moved()
     # each feature alone is as before
-    assert DriftReference.of(x, held_out=inspection.predictions(model, held_out)) == reference
+    of_predictions = DriftReference.of(x, held_out=inspection.predictions(model, held_out))
+    assert vars(of_predictions.density) == vars(reference.density)
     turned = inspection.check_drift(model, new * [1, -1], reference)
     made = inspection.predictions(model, new * [1, -1])
     assert inspection.check_drift(made, new * [1, -1], reference) == turned
@@ -123,11 +136,11 @@ def test_the_features_that_moved_are_named_and_the_density_finds_what_no_feature
     assert inspection.check_drift(None, new * [1, -1], x).moved() == []
 
 
-def test_batches_add_up_and_a_reference_survives_as_plain_data():
+def test_batches_add_up():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=500), "w": rng.choice(["a", "b"], 500)})
     new = pd.DataFrame({"w": rng.choice(["a", "b", "c"], 300), "x": rng.normal(size=300)})
-    reference = DriftReference.from_dict(DriftReference.of(frame).to_dict())
+    reference = DriftReference.of(frame)
     whole = inspection.check_drift(None, new, frame)
     first = reference.count(new[:100])
     second = reference.count(pa.Table.from_pandas(new[100:]))
@@ -135,13 +148,13 @@ def test_batches_add_up_and_a_reference_survives_as_plain_data():
     assert whole.moved() == ["w"]
     unnamed = DriftReference.of(frame[["x"]].to_numpy())
     assert inspection.check_drift(None, new[["x"]], unnamed).moved() == []
-    bad = {"name": "x", "kind": "number", "categories": None, "counts": [1] * 4}
-    edges = ([2, 1], [1])
-    broken = [{"features": [{**bad, "edges": e}], "density": None} for e in edges]
-    broken.append({"features": [{**bad, "kind": "x", "edges": [1, 2]}], "density": None})
-    for given in ({}, None, *broken):
-        with pytest.raises(KernelpoolError, match="reference for drift cannot be read"):
-            DriftReference.from_dict(given)
+    for edges, counts in (([2.0, 1.0], [1] * 4), ([1.0], [1] * 4), ([1.0], [0] * 3)):
+        with pytest.raises(KernelpoolError, match=r"edges of x must rise|counts of x do not fit"):
+            Bins("x", edges, counts)
+    with pytest.raises(KernelpoolError, match="bins of each of its columns"):
+        DriftReference(reference.columns, reference.features[:1])
+    with pytest.raises(KernelpoolError, match="bins of w are not its categories"):
+        DriftReference(reference.columns, (reference.features[0], Bins("w", [0.5], [1, 1, 1])))
     with pytest.raises(KernelpoolError, match="lacks the column 'x'"):
         reference.count(new[["w"]])
     with pytest.raises(KernelpoolError, match="no rows"):

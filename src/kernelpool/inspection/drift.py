@@ -35,9 +35,9 @@ frequencies have changed at all. Both hold where only the frequencies differ (la
 probabilities are right; they do not count what the classifier itself does not know.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 from zlib import crc32
 
@@ -51,10 +51,9 @@ from ..data.labels import class_prior_for
 from ..errors import KernelpoolError
 from ..records import saved
 from ..tables.columns import Columns, names_of, texts_of
-from ..tables.kinds import COLUMN_KINDS, NUMBER
 from ..text import JsonRecord, percent, plural, shown
 from .bounds import check_shares
-from .pipeline import feature_names, innermost, inside_of
+from .pipeline import columns_of, feature_names, innermost, inside_of
 from .predictions import Predictions, asked
 
 N_QUANTILE_BINS = 10
@@ -114,29 +113,57 @@ class DriftReport(JsonRecord):
         return "\n".join(lines)
 
 
-@saved
-class DriftReference(JsonRecord):
+@saved(eq=False)
+class Bins:
+    """Bins of a feature, and how many of the reference rows are in each."""
+
+    name: str
+    edges: list[float]
+    """Between the bins; they rise."""
+    counts: list[int]
+    """The last of missing cells."""
+
+    def __post_init__(self) -> None:
+        edges = np.array(self.edges, np.float64)
+        if not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+            raise KernelpoolError(f"The edges of {shown(self.name)} must rise.")
+        counts = np.array(self.counts)
+        is_count = counts.shape == (len(edges) + 2,) and counts.dtype.kind == "i"
+        if not is_count or counts.min() < 0 or not counts.any():
+            raise KernelpoolError(f"The counts of {shown(self.name)} do not fit its bins.")
+
+    @classmethod
+    def of(cls, name: str, edges: Any, values: np.ndarray) -> Self:
+        """Of reference rows."""
+        return cls(name, list(map(float, edges)), in_bins(edges, values).tolist())
+
+
+@saved(eq=False)
+class DriftReference:
     """What rows were like when a classifier was trained: counts in bins, and no rows.
 
     Attributes
     ----------
-    features : tuple of dict
-        Of each feature `name`; its `kind`, number, category or date; `edges` between the bins of numbers; `categories`, after which a bin
-        for any other value follows, or the number of their groups, None for numbers; and `counts`
-        of the reference rows, the last of missing cells.
-    density : dict or None
+    columns : Columns
+        Of the rows; without categories where these are counted in groups.
+    features : tuple of Bins
+        Of each feature `name`, `edges` between its bins and `counts` of the reference rows: of
+        categories one by one, or of their groups, and then of any other value; last of missing
+        cells.
+    density : Bins or None
         The same of the log-density, where held-out rows were given.
     """
 
-    features: tuple[dict[str, Any], ...]
-    density: dict[str, Any] | None = None
+    columns: Columns
+    features: tuple[Bins, ...]
+    density: Bins | None = None
 
     def __post_init__(self) -> None:
-        watched = (*self.features, self.density) if self.density else self.features
-        if not self.features or tuple(map(_checked, watched)) != watched:
-            raise KernelpoolError(
-                "A reference for drift holds names, edges and counts of features."
-            )
+        if not self.features or len(self.features) != len(self.columns):
+            raise KernelpoolError("A reference for drift holds bins of each of its columns.")
+        for bins, values in zip(self.features, self.columns.categories, strict=True):
+            if values is not None and len(bins.edges) != (len(values) or N_GROUPS):
+                raise KernelpoolError(f"The bins of {shown(bins.name)} are not its categories.")
 
     @classmethod
     def of(cls, X: Any, model: Any = None, held_out: Any = None) -> Self:
@@ -147,7 +174,8 @@ class DriftReference(JsonRecord):
         X : array-like of shape (n_samples, n_features), data frame or table
             Rows, such as those of the training.
         model : classifier, default=None
-            Fitted; where it has `score_samples`, its log-density at `held_out` is watched as well.
+            Fitted: its columns are those of X, and where it has `score_samples`, its log-density at
+            `held_out` is watched as well.
         held_out : array-like, table or Predictions, default=None
             Rows that the model was not fitted to, or what it predicts for them; X, if it was not
             fitted to X. At the rows of its fit the density of a model is higher than at any others,
@@ -158,96 +186,59 @@ class DriftReference(JsonRecord):
         reference : DriftReference
             To be kept, and to check new rows against.
         """
-        columns = Columns.learn(X)
+        columns = columns_of(model) or Columns.learn(X)
         x = columns.encode(X)
         if not len(x):
             raise KernelpoolError("X has no rows to refer to.")
         names = feature_names(columns)
-        features = tuple(map(_feature, names, x.T, columns.categories, columns.kinds))
+        categories = tuple(map(_kept, columns.categories, x.T))
+        columns = replace(columns, categories=categories)
+        features = tuple(
+            Bins.of(name, _edges(column, values), column)
+            for name, values, column in zip(names, categories, _binned(columns, X, x), strict=True)
+        )
         score = None if held_out is None else _score(model, held_out)
         if score is None:
-            return cls(features)
+            return cls(columns, features)
         name = DENSITY if DENSITY not in names else f"{DENSITY} of the model"
-        return cls(features, _feature(name, score))
+        return cls(columns, features, Bins.of(name, _edges(score), score))
 
     def count(self, X: Any, model: Any = None) -> np.ndarray:
         """New rows in the bins of all features, one after the other; counts of batches add up.
 
         The density is counted where there is a `model`, or its `Predictions` for these rows.
         """
-        names = [feature["name"] for feature in self.features]
-        if hasattr(X, "columns") and names != feature_names(Columns.numbers(len(names))):
-            own = list(names_of(X) or ())
+        names = self.columns.names
+        own = names_of(X)
+        if names is not None and own is not None and own != names:
             missing = [name for name in names if name not in own]
             if missing:
                 raise KernelpoolError(f"X lacks the column {missing[0]!r} of the reference.")
-            if own != names:
-                X = X.select(names) if hasattr(X, "select") else X[names]
-        known: list[Any] = [feature["categories"] for feature in self.features]
-        categories = tuple(
-            None if v is None else np.array([] if isinstance(v, int) else v, object) for v in known
-        )
-        kinds = tuple(feature["kind"] for feature in self.features)
-        x = Columns(categories, types=kinds).encode(X)
-        for i, values in enumerate(known):
-            if isinstance(values, int):
-                x[:, i] = _grouped(*texts_of(X, i))
-        counts = list(map(_count, self.features, x.T))
+            X = X.select(list(names)) if hasattr(X, "select") else X[list(names)]
+        columns = _binned(self.columns, X, self.columns.encode(X))
+        counts = [in_bins(bins.edges, x) for bins, x in zip(self.features, columns, strict=True)]
         if self.density is not None:
-            score = _score(model, X) if counts[0].sum() > 0 else None
-            counts.append(_count(self.density, np.zeros(0) if score is None else score))
+            score = _score(model, X) if counts[0].any() else None
+            counts.append(in_bins(self.density.edges, np.zeros(0) if score is None else score))
         return np.concatenate(counts)
 
     def compare(self, counts: np.ndarray) -> DriftReport:
         """The report on new rows that were counted by `count`."""
         watched = [*self.features, *([] if self.density is None else [self.density])]
-        ends = np.cumsum([len(feature["counts"]) for feature in watched])[:-1]
-        parts = []
-        for feature, new in zip(watched, np.split(counts, ends), strict=True):
+        ends = np.cumsum([len(bins.counts) for bins in watched])[:-1]
+        parts: list[dict[str, Any]] = []
+        for bins, new in zip(watched, np.split(counts, ends), strict=True):
             if new.any():  # the density is not counted without a model
-                p_value, distance = homogeneity(np.array(feature["counts"]), new)
-                parts.append({"name": feature["name"], "p_value": p_value, "distance": distance})
+                p_value, distance = homogeneity(np.array(bins.counts), new)
+                parts.append({"name": bins.name, "p_value": p_value, "distance": distance})
         if not parts:
             raise KernelpoolError("There are no new rows to check.")
         for part, adjusted in zip(parts, holm([part["p_value"] for part in parts]), strict=True):
             part["adjusted"] = adjusted
         parts.sort(key=lambda part: (part["adjusted"], part["p_value"], -part["distance"]))
-        n_reference = max(sum(feature["counts"]) for feature in self.features)
-        n_rows = int(counts[: len(self.features[0]["counts"])].sum())
+        n_reference = sum(self.features[0].counts)
+        n_rows = int(counts[: len(self.features[0].counts)].sum())
         return DriftReport(n_rows, n_reference, parts[0]["adjusted"], tuple(parts))
-
-    @classmethod
-    def from_dict(cls, written: Any) -> Self:
-        """From what `to_dict` wrote; refuses anything else."""
-        try:
-            density = written["density"]
-            density = None if density is None else _checked(density)
-            return cls(tuple(map(_checked, written["features"])), density)
-        except (KeyError, TypeError, ValueError) as error:
-            raise KernelpoolError(f"The reference for drift cannot be read: {error}.") from None
-
-
-def _checked(feature: Any) -> dict[str, Any]:
-    """A feature of a reference that was read from a file."""
-    edges = [float(edge) for edge in feature["edges"]]
-    counts = [int(n) for n in feature["counts"]]
-    values: Any = feature["categories"]
-    if values not in (None, N_GROUPS):
-        values = [str(value) for value in values]
-    if feature["kind"] not in COLUMN_KINDS:
-        raise ValueError(f"kind must be one of {COLUMN_KINDS}")
-    if not np.isfinite(edges).all() or edges != sorted(edges):
-        raise ValueError("edges must rise")
-    n_bins = 2 + (values if isinstance(values, int) else len(edges if values is None else values))
-    if len(counts) != n_bins or min(counts) < 0 or not any(counts):
-        raise ValueError("counts do not fit the bins")
-    return {
-        "name": str(feature["name"]),
-        "kind": feature["kind"],
-        "edges": edges,
-        "categories": values,
-        "counts": counts,
-    }
 
 
 def _score(model: Any, X: Any) -> np.ndarray | None:
@@ -259,49 +250,55 @@ def _score(model: Any, X: Any) -> np.ndarray | None:
     return None if score is None else np.asarray(to_numpy(score), np.float64)
 
 
-def _feature(
-    name: str, values: np.ndarray, categories: np.ndarray | None = None, kind: str = NUMBER
-) -> dict[str, Any]:
-    """Bins of a feature, and how many of the values are in each.
+def _kept(categories: np.ndarray | None, codes: np.ndarray) -> np.ndarray | None:
+    """The categories of a column; none of them where they are many or rare, and counted in
+    groups.
+    """
+    if categories is None:
+        return None
+    n_rows = np.unique(codes[~np.isnan(codes)], return_counts=True)[1]
+    rare = n_rows.min(initial=FEWEST) < FEWEST or len(n_rows) > MOST_CATEGORIES
+    return categories[:0] if rare else categories
+
+
+def _binned(columns: Columns, X: Any, x: np.ndarray) -> list[np.ndarray]:
+    """The columns of encoded rows; where there are no categories, the groups of the cells of X by a
+    hash of their text.
+    """
+    binned = list(x.T)
+    for i, values in enumerate(columns.categories):
+        if values is not None and not len(values):
+            at, texts = texts_of(X, i)
+            groups = [float(crc32(text.encode("utf-8", "replace")) % N_GROUPS) for text in texts]
+            binned[i] = np.array([*groups, np.nan])[at]
+    return binned
+
+
+def _edges(values: np.ndarray, categories: np.ndarray | None = None) -> np.ndarray:
+    """The edges between the bins of a feature.
 
     Of numbers that take a few values, a bin for each value and for what lies between; of others,
     bins of about equal mass, and one on either side for what lies beyond the reference.
     """
-    numbers = values[np.isfinite(values)]
-    edges = np.zeros(0)
-    levels, n_rows = np.unique(numbers, return_counts=True)
-    known = None if categories is None else categories.tolist()
     if categories is not None:
-        if len(levels) > MOST_CATEGORIES or n_rows.min(initial=FEWEST) < FEWEST:
-            values = _grouped(np.nan_to_num(values, nan=-1).astype(int), categories)
-            known = N_GROUPS
-    elif 0 < len(levels) <= min(N_QUANTILE_BINS, len(numbers) // FEWEST):
+        return np.arange(len(categories) or N_GROUPS) + 0.5  # between codes
+    numbers = values[np.isfinite(values)]
+    levels = np.unique(numbers)
+    if not len(levels):
+        return levels
+    if len(levels) <= min(N_QUANTILE_BINS, len(numbers) // FEWEST):
         # rounded values are the same ones; whole numbers are never rounded
         apart = np.diff(levels).min() if len(levels) > 1 else min(0.1 * abs(levels[0]), 5e5)
         ends = levels - 1e-6 * apart, levels + 1e-6 * apart
-        edges = np.unique([np.nextafter(ends[0], -np.inf), np.nextafter(ends[1], np.inf)])
-    elif len(levels):
-        inner = np.quantile(numbers, np.arange(1, N_QUANTILE_BINS) / N_QUANTILE_BINS)
-        edges = np.unique([levels[0], *inner, np.nextafter(levels[-1], np.inf)])
-    feature = {"name": name, "kind": kind, "edges": edges.tolist(), "categories": known}
-    return {**feature, "counts": _count(feature, values).tolist()}
+        return np.unique([np.nextafter(ends[0], -np.inf), np.nextafter(ends[1], np.inf)])
+    inner = np.quantile(numbers, np.arange(1, N_QUANTILE_BINS) / N_QUANTILE_BINS)
+    return np.unique([levels[0], *inner, np.nextafter(levels[-1], np.inf)])
 
 
-def _grouped(at: np.ndarray, texts: Iterable[str]) -> np.ndarray:
-    """The group of each cell by a hash of its text, given by position, -1 where it is missing."""
-    groups = [float(crc32(text.encode("utf-8", "replace")) % N_GROUPS) for text in texts]
-    return np.array([*groups, np.nan])[at]
-
-
-def _count(feature: dict[str, Any], values: np.ndarray) -> np.ndarray:
-    """Numbers, or codes of categories, in each bin of a feature, the last of missing cells."""
-    edges = feature["edges"]
-    missing = np.isnan(values)
-    known = feature["categories"]
-    if known is not None:
-        edges = np.arange(known if isinstance(known, int) else len(known)) + 0.5  # between codes
+def in_bins(edges: Any, values: np.ndarray) -> np.ndarray:
+    """Numbers, or codes of categories, in each bin, the last of missing cells."""
     place = np.searchsorted(edges, values, side="right")
-    return np.bincount(np.where(missing, len(edges) + 1, place), minlength=len(edges) + 2)
+    return np.bincount(np.where(np.isnan(values), len(edges) + 1, place), minlength=len(edges) + 2)
 
 
 def check_drift(model: Any, X: Any, reference: Any) -> DriftReport:

@@ -104,11 +104,11 @@ class FittedPipeline:
         self.outer = outer
         (*self.wrappers, self.model), self.steps = layers(outer)
         columns: Any = getattr(self.model, "columns_", None)
-        several = any(hasattr(wrapper, "estimators_") for wrapper in self.wrappers)
-        self.direct = columns is not None and not self.steps and not several
+        own = columns_of(outer)
+        self.direct = own is not None
         self.input: Columns
-        if self.direct:
-            self.input = columns
+        if own is not None:
+            self.input = own
         elif X is not None:
             self.input = Columns.learn(X)
         else:
@@ -233,6 +233,15 @@ class FittedPipeline:
 def innermost(estimator: Any) -> Any:
     """The model inside, fitted or not."""
     return layers(estimator)[0][-1]
+
+
+def columns_of(estimator: Any) -> Columns | None:
+    """Those that a fitted model of this library was fitted to; None where transformers stand before
+    it, or there are several models.
+    """
+    (*wrappers, model), steps = layers(estimator)
+    several = any(hasattr(wrapper, "estimators_") for wrapper in wrappers)
+    return None if steps or several else getattr(model, "columns_", None)
 
 
 def layers(estimator: Any) -> tuple[list[Any], list[Any]]:

@@ -228,11 +228,10 @@ def entry(name, value):
 
 
 def feature(**kwargs):
-    """Change what the reference holds of the first feature, a dict of pairs."""
+    """Change what the reference holds of the first feature."""
 
     def change(header, model, arrays):
-        pairs = header["reference"]["fields"]["features"]["tuple"][0]["dict"]
-        pairs[:] = [[key, kwargs.get(key, value)] for key, value in pairs]
+        header["reference"]["fields"]["features"]["tuple"][0]["fields"] |= kwargs
 
     return change
 
@@ -276,14 +275,16 @@ BESIDE = {
     ),
     "fewer features": (
         lambda h, m, a: h["reference"]["fields"]["features"]["tuple"].pop(),
-        "more or fewer features than the model",
+        "bins of each of its columns",
     ),
-    "no features": (part("reference", features={"tuple": []}), "A reference for drift holds"),
-    "edges that fall": (feature(edges=[1.0, 0.0]), "edges must rise"),
-    "counts of more bins": (feature(counts=[1] * 99), "counts do not fit the bins"),
-    "negative counts": (feature(edges=[0.0], counts=[5, -1, 1]), "counts do not fit the bins"),
-    "billions of groups": (feature(categories=2**40), "TypeError"),
-    "counts that are text": (feature(edges=[0.0], counts=["1", "2", "3"]), "A reference for drift"),
+    "no features": (part("reference", features={"tuple": []}), "bins of each of its columns"),
+    "edges that fall": (feature(edges=[1.0, 0.0]), "edges of .* must rise"),
+    "counts of more bins": (feature(counts=[1] * 99), "counts of .* do not fit"),
+    "negative counts": (feature(edges=[0.0], counts=[5, -1, 1]), "counts of .* do not fit"),
+    "counts that are text": (
+        feature(edges=[0.0], counts=["1", "2", "3"]),
+        "counts of .* do not fit",
+    ),
 }
 
 
