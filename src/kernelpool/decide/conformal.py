@@ -268,24 +268,6 @@ class ConformalClassifier(MetaClassifier):
         model._warn_if_too_few()
         return model
 
-    @classmethod
-    def from_scores(
-        cls,
-        estimator: Any,
-        codes: np.ndarray,
-        probability: np.ndarray,
-        density: np.ndarray | None = None,
-        **params: Any,
-    ) -> Self:
-        """A fitted classifier with stored scores of rows for their own classes."""
-        model = cls(estimator, **params)
-        n = len(codes)
-        density = np.full(n, np.nan) if density is None else density
-        folds = np.zeros(n, int)
-        model._fitted = FittedConformal([estimator], codes, probability, density, folds, np.ones(n))
-        model._warn_if_too_few()
-        return model
-
     def _warn_if_too_few(self) -> None:
         counts = self._fitted.counts(self.per_class)
         fewest = counts.min()

@@ -438,7 +438,7 @@ def _model_file(results: Results, rows: Rows, codes: np.ndarray, test: np.ndarra
     answers = results.predictions if test.any() else None
     reference = None
     if len(rows.kinds) <= MOST_REFERENCE_FEATURES:
-        reference = DriftReference.of(rows.at(~test).X, held_out=answers)
+        reference = DriftReference.of(rows.at(~test).X, results.model, answers)
     if answers is None or len(answers.classes) <= codes.max():
         return ModelFile(results.model, reference=reference)
     few = spaced(len(answers), MOST_CALIBRATION)
