@@ -258,7 +258,7 @@ def plot_novelty(model: Any, X: Any = None, X_test: Any = None, *, ax: Any = Non
             at = min(max(t, low), high)
             label = f"{name} {t:.4g}" + ("" if at == t else " ←" if t < low else " →")
             ax.axvline(at, color=DARK, linewidth=2, linestyle=line, label=label)
-        ax.set(xlabel="log p(x)", ylabel="share of the rows, %")
+        ax.set(xlabel="log p(x)", ylabel="share of each set of rows, %")
         ax.legend(loc="best")
     return ax
 

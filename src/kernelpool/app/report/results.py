@@ -269,9 +269,9 @@ def evaluate(
     >>> from kernelpool.app.report import evaluate
     >>> from kernelpool.datasets import make_clouds
     >>> model = SharedKernelClassifier.prbf(12, random_state=0).fit(*make_clouds(random_state=0))
-    >>> results = evaluate(model, *make_clouds(500, random_state=1))
+    >>> results = evaluate(model, *make_clouds(400, random_state=1))
     >>> results.metrics.n_rows, results.importance.names
-    (500, ('feature 0', 'feature 1'))
+    (400, ('feature 0', 'feature 1'))
     """
     if not is_classifier(model) or not hasattr(model, "predict_proba"):
         raise KernelpoolError(
