@@ -370,7 +370,11 @@ LATE = {
     "NA": (NUMBERS, "NA", NUMBER),
     "a fraction": (NUMBERS, "0.5", NUMBER),
     "an exponent": (NUMBERS, "1e3", NUMBER),
-    "an odd one": (NUMBERS, "oops", "row 100, column 'c': 'oops'. Take a column for categories"),
+    "an odd one": (
+        NUMBERS,
+        "oops",
+        "row 100, column 'c': 'oops'. For a column of categories pass --columns c=category",
+    ),
     "a zip code": ([100 + v for v in NUMBERS], "02134", CATEGORY),
     "few numbers, a word": ([1, 2] * 50, "A", CATEGORY),
     "nothing, a word": ([""] * 99, "A", CATEGORY),

@@ -561,7 +561,11 @@ def _not_numbers(scan: Scan, odd: Mapping[str, tuple[str, str | None]]) -> Table
         cell, kind = odd[name]
         what, remedy = ("", DATE_ADVICE) if kind == DATE else odd_cell(cell)
         cells.append(f"{places[name]}: {quoted(cell)}" + f" ({what})" * bool(what))
-        advice.append(remedy or "Take a column for categories with --columns COLUMN=category.")
+        advice.append(
+            remedy
+            or f"For a column of categories pass --columns {shown(name)}=category, in Python "
+            f"categorical_features=[{quoted(name)}]; for a missing cell --text missing={shown(cell)}."
+        )
     rest = f"; and {plural(len(odd) - MOST_ODD, 'other column')}" * (len(odd) > MOST_ODD)
     return TableError(
         f"Not a number or date: {'; '.join(cells)}{rest}.",
