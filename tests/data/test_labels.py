@@ -11,6 +11,7 @@ from kernelpool.data.labels import (
     coded_labels,
     distinct_labels,
     is_matrix,
+    known_labels,
     label_column,
     labeled,
     merge_duplicates,
@@ -151,3 +152,19 @@ def test_labeled_rows_have_a_label_and_a_weight():
     rows = as_rows(x, np.array([0, -1, 1, 1]), np.array([1.0, 1.0, 0.0, 2.0]))
     for column, expected in zip(labeled(rows), ([[0.0], [3.0]], [0, 1], [1.0, 2.0]), strict=True):
         assert_array_equal(column, expected)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "expected"),
+    [
+        (["1", " 2.0 ", "3"], [1, 2], [1, 2, None]),
+        (["true", "FALSE", "1", "2"], [False, True], [True, False, True, None]),
+        ([1, 2, 0.5], ["1", "2.0"], ["1", "2.0", None]),
+        (["001", "1", "002"], ["001", "2"], ["001", None, None]),
+        (["b", "a", "c"], ["a", "b"], ["b", "a", None]),
+        ([True, False], ["true", "no"], ["true", None]),
+    ],
+)
+def test_labels_of_files_stand_for_classes(labels, classes, expected):
+    found = known_labels(np.array(labels, object), np.array(classes)).tolist()
+    assert [label if label in classes else None for label in found] == expected

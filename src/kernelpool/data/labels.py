@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from ..arrays import is_array, is_foreign_array, is_lazy, map_column, of_parts, to_numpy
 from ..errors import KernelpoolError
+from ..tables.read import places_of
 from ..text import is_missing
 
 FLOATS = [np.float64, np.float32]
@@ -80,15 +81,15 @@ def distinct_labels(labels: np.ndarray, marker: Any) -> np.ndarray:
 
 
 def known_labels(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Labels of a file as those of the classes that have the same text, (n,): text files hold text.
-    Others are no class.
+    """Labels of a file as the classes that they stand for, (n,): text files hold text. Others are
+    something else than any class.
     """
-    of_text = {str(label).removesuffix(".0"): label for label in classes.tolist()}
-    texts = [str(label).strip() for label in labels.tolist()]
-    other = max(of_text.values()) + 1 if classes.dtype.kind in "biuf" else None
-    unknown = [text if other is None else other for text in texts]
-    known = zip(texts, unknown, strict=True)
-    return np.array([of_text.get(text.removesuffix(".0"), out) for text, out in known])
+    cells = labels.tolist()
+    places = dict(
+        zip(dict.fromkeys(cells), places_of([*dict.fromkeys(cells)], classes.tolist()), strict=True)
+    )
+    other = classes.max() + 1 if classes.dtype.kind in "biuf" else "".join(map(str, classes)) + "."
+    return np.append(classes, other)[[max(places[cell], -1) for cell in cells]]
 
 
 def with_two_classes(classes: np.ndarray) -> np.ndarray:

@@ -31,6 +31,7 @@ from .files import (
     ReadOptions,
     checked,
     fragment_of,
+    is_number,
     opened,
     readable,
     stem_of,
@@ -41,6 +42,7 @@ from .kinds import (
     DATE,
     DATE_ADVICE,
     FEW,
+    LEADING_ZEROS,
     MICROSECONDS,
     NUMBER,
     Cells,
@@ -635,6 +637,23 @@ def values_of(labels: Any, values: Mapping[Any, Any] | None = None) -> np.ndarra
     if values is not None:
         distinct = [values[label] for label in distinct]
     return np.array([*distinct, None], object)[at] if (at < 0).any() else np.array(distinct)[at]
+
+
+def alike(label: Any) -> Any:
+    """What labels have in common that are one class: 1, 1.0 and "1", and True and "true"; 01 is
+    another.
+    """
+    text = str(label).strip()
+    is_word = LEADING_ZEROS.fullmatch(text) or not is_number(text)
+    return BOOLEANS.get(text) or (text if is_word else float(text))
+
+
+def places_of(labels: Sequence[Any], classes: Sequence[Any]) -> list[int]:
+    """Positions of labels, as files or users write them, among classes; -2 where there is none."""
+    known = {alike(v): i for i, v in enumerate(classes)} | {
+        str(v): i for i, v in enumerate(classes)
+    }
+    return [known.get(str(v), known.get(alike(v), -2)) for v in labels]
 
 
 def row_ids(numbers: np.ndarray, columns: Sequence[Any]) -> np.ndarray:

@@ -19,9 +19,8 @@ from ...errors import KernelpoolError, TableError
 from ...inspection import describe, never_seen
 from ...tables.columns import Columns
 from ...tables.draw import MOST_CELLS, Draw
-from ...tables.files import is_number, stem_of
+from ...tables.files import stem_of
 from ...tables.kinds import (
-    BOOLEANS,
     CATEGORY,
     DATE,
     DATE_ADVICE,
@@ -35,6 +34,7 @@ from ...tables.read import (
     Scan,
     check_columns,
     labels_of,
+    places_of,
     row_ids,
     scan,
     typed,
@@ -268,9 +268,7 @@ def codes_of(batch: Batch, name: str, classes: np.ndarray) -> np.ndarray:
     """Positions of labels among the classes of a model; -1 where there is no label."""
     names = classes.tolist()
     at, labels = arrow_codes(labels_of(batch, name))
-    known = {alike(v): i for i, v in enumerate(names)} | {str(v): i for i, v in enumerate(names)}
-    place = [known.get(str(v), known.get(alike(v), -2)) for v in labels]
-    codes = np.array([*place, -1])[at]
+    codes = np.array([*places_of(labels, names), -1])[at]
     if (codes == -2).any():
         first = int(np.argmax(codes == -2))
         raise TableError(
@@ -278,12 +276,6 @@ def codes_of(batch: Batch, name: str, classes: np.ndarray) -> np.ndarray:
             f"{listed(names, 8)}."
         )
     return codes
-
-
-def alike(label: Any) -> Any:
-    """What labels have in common that are one class: 1, 1.0 and "1", and True and "true"."""
-    text = str(label)
-    return BOOLEANS.get(text) or (float(text) if is_number(text) else text)
 
 
 def fingerprint(table: Any) -> str:

@@ -12,11 +12,11 @@ import typer
 from ... import ConformalClassifier, RejectClassifier
 from ...errors import KernelpoolError
 from ...inspection import DECISIONS, explain, predictions, with_class_prior
-from ...tables.read import check_columns
+from ...tables.read import check_columns, places_of
 from ...text import listed, plural, shown, signed
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free
-from .model import LoadedModel, alike, load_model
+from .model import LoadedModel, load_model
 from .output import FORMATS, table_output
 
 WITH_SETS = "Add a set of classes that lacks the true one this rarely."
@@ -217,14 +217,9 @@ def _set_class_prior(loaded: LoadedModel, text: str) -> None:
     try:
         if text != "balanced":
             names = loaded.classes.tolist()
-            known = {alike(label): label for label in names} | {
-                str(label): label for label in names
-            }
-            pairs = [pair.rpartition("=") for pair in text.split(",")]
-            prior = {
-                known.get(name, known.get(alike(name), name)): float(share)
-                for name, _, share in pairs
-            }
+            labels, _, shares = zip(*(p.rpartition("=") for p in text.split(",")), strict=True)
+            pairs = zip(labels, places_of(labels, names), shares, strict=True)
+            prior = {label if i < 0 else names[i]: float(share) for label, i, share in pairs}
         loaded.model = with_class_prior(loaded.model, prior)
     except KernelpoolError as error:
         raise CommandError(Exit.USAGE, f"--class-prior: {shown(error, 300)}") from None
