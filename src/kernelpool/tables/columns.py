@@ -39,6 +39,7 @@ from .kinds import (
     MICROSECONDS,
     NUMBER,
     TRUE,
+    WORDS_KEY,
     Cells,
     distinct_texts,
     odd_cell,
@@ -154,6 +155,9 @@ class Columns:
             return cls.numbers(shape[1] if len(shape) == 2 else 1)
         cells, names, frame = _cells(X)
         chosen = () if by_type else _positions(categorical_features, len(cells), names)
+        if frame == "pyarrow":
+            about = _frame(X).to_native().schema.metadata or {}
+            missing = [*missing, *about.get(WORDS_KEY, b"").decode().splitlines()]
         named = cls((None,) * len(cells), names, missing=tuple(missing))
         categories: list[np.ndarray | None] = [None] * len(cells)
         ranges: list[np.ndarray | None] = [None] * len(cells)

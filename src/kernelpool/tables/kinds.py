@@ -37,6 +37,11 @@ CATEGORY = "category"
 DATE = "date"
 """Models take dates as numbers, days since 1970."""
 
+WORDS_KEY = b"kernelpool.missing"
+"""Of the metadata of an Arrow table: other such text of the file that it was read from, line by
+line.
+"""
+
 COLUMN_KINDS = (NUMBER, CATEGORY, DATE)
 """Kinds of columns."""
 

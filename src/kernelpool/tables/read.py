@@ -45,6 +45,7 @@ from .kinds import (
     LEADING_ZEROS,
     MICROSECONDS,
     NUMBER,
+    WORDS_KEY,
     Cells,
     arrow_codes,
     arrow_text,
@@ -380,8 +381,9 @@ def read_table(
         reasons = "; ".join(f"{quoted(name)}: {why}" for name, why in left_out.items())
         raise TableError(f"No column is left to learn from: {reasons}.")
     in_file = drawn.positions - starts[np.searchsorted(starts, drawn.positions, "right") - 1] + 1
+    words = "\n".join(scan.options.missing).encode()
     return Rows(
-        pa.table(columns),
+        pa.table(columns, metadata={WORDS_KEY: words} if words else None),
         values_of(others[0], values) if labeled else _numbers_of(others[0]),
         drawn.weight,
         drawn.positions,

@@ -2,6 +2,7 @@
 leaves.
 """
 
+import csv
 import re
 from pathlib import Path
 
@@ -256,3 +257,20 @@ def test_a_file_that_appears_during_the_fit_is_kept_and_so_is_the_model(run, dat
     assert "d.safetensors exists and is kept" in ran.json["warnings"][0]
     assert Path("d.safetensors").read_text() == "theirs"
     assert kernelpool.load("d-2.safetensors").n_features_in_ == 2
+
+
+def test_a_model_remembers_what_a_missing_cell_is_called(run):
+    rows = [
+        [f"{i}" if i % 7 else "-99", "kA" if i % 5 == 0 else "red", "uv"[i % 2]] for i in range(80)
+    ]
+    write_csv("w.csv", ["a", "color", "t"], rows)
+    words = ["--text", "missing=kA", "--text", "missing=-99"]
+    run("fit", "w.csv", "-t", "t", *QUICK, "-o", "w.safetensors", *words)
+    model = kernelpool.load("w.safetensors")
+    assert model.columns_.missing == ("kA", "-99")
+    x = model.columns_.encode(np.array(rows, object)[:, :2])
+    assert np.isnan(x).sum(axis=0).tolist() == [12, 16]
+    run("predict", "w.safetensors", "w.csv", "-o", "p.csv")
+    with open("p.csv", newline="") as file:
+        answers = [[float(row["probability_u"])] for row in csv.DictReader(file)]
+    np.testing.assert_allclose(model.predict_proba("w.csv")[:, :1], answers, atol=1e-6)
