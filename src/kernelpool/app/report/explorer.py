@@ -64,7 +64,8 @@ def explore(results: Results) -> dict[str, Any] | None:
     categorical = [i for i, values in enumerate(categories) if values is not None]
     ranges = [_range(x[:, i]) for i in axes]
     n_pairs = max(1, len(axes) * (len(axes) - 1) // 2)
-    grid = [round(side * min(3.0, (N_CELLS / n_pairs / 384) ** 0.5)) for side in (24, 16)]
+    side = min(24, (N_CELLS / n_pairs / 6) ** 0.5)  # three cells across on two up
+    grid = [round(3 * side), round(2 * side)]
     drawn, nearest = _drawn_kernels(inside, rows.X, axes)
     n_classes = len(answers.classes)
     return {

@@ -23,7 +23,6 @@ from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from io import StringIO
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -242,18 +241,15 @@ def number(value: Any, digits: int = 4, width: float = 0.0) -> str:
     """A number with a few digits, or as many as its width has, or all of its own (0); a dash where
     there is none.
     """
-    if value is None:
+    if value is None or value != value:
         return DASH
-    if not isfinite(value):
-        return DASH if value != value else "∞" if value > 0 else f"{MINUS}∞"
     text = f"{value:,.{digits}g}"
-    decimals = decimals_of(width, digits - 2) if width > 0 else 9
+    decimals = decimals_of(width, digits - 2)
     if not digits:
         text = f"{float(value):,}".removesuffix(".0")
-    elif abs(value) < 1e15 and (decimals < 9 or "e+" in text):
-        decimals %= 9
+    elif abs(value) < 1e15 and ("e+" in text or (width > 0 and decimals < 9)):
         text = f"{round(value, decimals) + 0.0:,.{decimals}f}"
-    return text.replace("-", MINUS)
+    return text.replace("-", MINUS).replace("inf", "∞")
 
 
 def cell(value: Any, is_date: bool = False, width: float = 0.0) -> str:

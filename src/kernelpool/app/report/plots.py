@@ -227,11 +227,11 @@ def plot_novelty(model: Any, X: Any = None, X_test: Any = None, *, ax: Any = Non
         raise KernelpoolError(
             f"plot_novelty needs score_samples, log p(x); {type(results.model).__name__} has none."
         )
-    lines = {f"one in {ONE_IN:,} below": results.bounds[-1][0]}
-    threshold = results.reject and results.reject.novelty_threshold_
-    if threshold is not None:
-        lines["novel below"] = threshold
-    lines = {name: t for name, t in lines.items() if np.isfinite(t)}
+    lines = {
+        f"one in {ONE_IN:,} below": results.bounds[-1][0],
+        "novel below": results.reject and results.reject.novelty_threshold_,
+    }
+    lines = {name: t for name, t in lines.items() if t is not None and np.isfinite(t)}
     finite = [score[np.isfinite(score)] for score in results.scores]
     high = max((float(score.max()) for score in finite if len(score)), default=1.0)
     low = float(np.quantile(finite[0], 0.002)) if len(finite[0]) else high - 1
@@ -389,9 +389,7 @@ def discriminants(x: np.ndarray, codes: np.ndarray) -> np.ndarray:
         within[codes == code] -= z[codes == code].mean(axis=0)
     total, spread = (rows.T @ rows / len(x) for rows in (z, within))
     axes = eigh(total, 0.9 * spread + 0.1 * np.eye(len(spread)))[1][:, :-3:-1]
-    axes = axes / deviation[:, None]
-    spread = (x @ axes).std(axis=0)
-    return np.asarray(axes / np.where(spread > 1e-300, spread, 1.0))
+    return np.asarray(axes / deviation[:, None])
 
 
 def _limits(points: np.ndarray, centers: np.ndarray) -> tuple[float, float]:

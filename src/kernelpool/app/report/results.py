@@ -139,6 +139,12 @@ class Results:
         return self.known_predictions or predictions(self.model, self.rows.X)
 
     @cached_property
+    def known(self) -> np.ndarray:
+        """Positions of the rows whose classes the model has."""
+        y = self.rows.y
+        return np.flatnonzero((y >= 0) & (y < len(self.predictions.classes)))
+
+    @cached_property
     def metrics(self) -> Metrics:
         return Metrics.of(self.rows.y, self.predictions, n_true=len(self.names))
 
@@ -155,8 +161,7 @@ class Results:
     def importance(self) -> FeatureImportance | None:
         """None of many features, of training rows, and where no cell may be missing."""
         n_features = len(self.inside.names)
-        known = (self.rows.y >= 0) & (self.rows.y < len(self.predictions.classes))
-        at = np.flatnonzero(known)[: MOST_MASKED_CELLS // n_features]
+        at = self.known[: MOST_MASKED_CELLS // n_features]
         if not (self.held_out and 1 < n_features <= MOST_MASKED and len(at)):
             return None
         few = self.rows.at(at)

@@ -68,11 +68,10 @@ def confusions(results: Results) -> list[list[int]]:
 def missed(results: Results) -> Rate | None:
     """Rows whose class is not in their set, of a `ConformalClassifier`."""
     sets = results.predictions.sets
-    known = (results.rows.y >= 0) & (results.rows.y < len(results.predictions.classes))
-    if sets is None or not known.any():
+    if sets is None or not len(results.known):
         return None
-    inside = sets[known, results.rows.y[known]]
-    return Rate.of(int((~inside).sum()), len(inside), ALPHA)
+    wrong = ~sets[results.known, results.rows.y[results.known]]
+    return Rate.of(int(wrong.sum()), len(wrong), ALPHA)
 
 
 def predicted(results: Results) -> list[tuple[int, int]]:
@@ -83,10 +82,10 @@ def predicted(results: Results) -> list[tuple[int, int]]:
 def unsure(results: Results) -> list[tuple[int, list[int]]]:
     """Positions of the rows whose two most probable classes are closest, and the codes of these."""
     probability = results.predictions.probability
-    order = np.argsort(-probability, axis=1, kind="stable")[:, :2]
-    pair = np.take_along_axis(probability, order, axis=1)  # (n, 2)
-    closest = np.argsort(pair[:, 0] - pair[:, -1], kind="stable")[:N_UNSURE]
-    return [(i, order[i].tolist()) for i in closest.tolist()]
+    codes = np.argsort(-probability, axis=1, kind="stable")[:, :2]
+    pair = np.sort(probability, axis=1)[:, -2:]
+    closest = np.argsort(pair[:, -1] - pair[:, 0], kind="stable")[:N_UNSURE]
+    return [(i, codes[i].tolist()) for i in closest.tolist()]
 
 
 # -- kernels, outliers and columns -----------------------------------------------------------------
@@ -208,9 +207,8 @@ def columns(results: Results) -> list[dict[str, Any]]:
             new = np.flatnonzero(unseen[:, i]).tolist()
             column["never_seen"] = Counter(cells[row][i] for row in new).most_common(3)
         elif len(known):
-            constant = known.min() == known.max()
+            apart = known - known[0]  # exactly zero where all are the same
             column |= {"lowest": known.min(), "highest": known.max()}
-            column["mean"] = known[0] if constant else known.mean()
-            column["width"] = 0.0 if constant else known.std()
+            column |= {"mean": known[0] + apart.mean(), "width": apart.std()}
         listed.append(column)
     return listed
