@@ -293,6 +293,14 @@ def graph(model, wanted, _):
     return found
 
 
+def assert_same(found, wanted):
+    for key, values in found.items():
+        if values.dtype.kind == "f":
+            close(values, wanted[key])
+        else:
+            assert (values == wanted[key]).all(), key
+
+
 @pytest.mark.parametrize("door", [text_file, parts, reloaded, command, graph])
 @pytest.mark.parametrize("name", [*CLASSIFIERS, *META])
 def test_every_door_leads_to_the_same_answers(name, door, tmp_path):
@@ -301,11 +309,26 @@ def test_every_door_leads_to_the_same_answers(name, door, tmp_path):
     found = door(model, wanted, tmp_path)
     absent = {"log_density", "predict_set"} if door is command else set()
     assert wanted.keys() - found.keys() <= absent
-    for key, values in found.items():
-        if values.dtype.kind == "f":
-            close(values, wanted[key])
-        else:
-            assert (values == wanted[key]).all(), key
+    assert_same(found, wanted)
+
+
+@pytest.mark.parametrize("name", [*CLASSIFIERS, *META])
+def test_a_fit_to_files_is_the_fit_to_the_frame(name, tmp_path):
+    """The ID is left out of files."""
+    kept = [column for column in X if column != "id"]
+    wanted = answers(clone({**CLASSIFIERS, **META}[name]).fit(X[kept], Y), X[kept])
+    whole = X.assign(target=Y)
+    whole.to_csv(tmp_path / "rows.csv.gz", index=False)
+    (tmp_path / "parts").mkdir()
+    for at in range(0, N, 40):
+        whole[at : at + 40].to_parquet(tmp_path / "parts" / f"{at:03}.parquet")
+    for path in (tmp_path / "rows.csv.gz", tmp_path / "parts"):
+        model = clone({**CLASSIFIERS, **META}[name]).fit(path, "target")
+        assert list(model.feature_names_in_) == kept
+        for rows in (X[kept], path):
+            found = answers(model, rows)
+            assert found.keys() == wanted.keys()
+            assert_same(found, wanted)
 
 
 @pytest.mark.parametrize("name", ["pool", "shared-kernel", "rbf", "neurons", "parzen"])

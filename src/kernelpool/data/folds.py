@@ -38,7 +38,7 @@ from ..arrays import Array, as_float64, namespace
 from ..errors import KernelpoolError, without_column_warnings
 from ..rows import as_rows
 from ..rows.sample import MOST_ROWS, content_key, sample_block
-from ..tables.columns import Columns
+from ..tables.columns import FRAMES, Columns
 from ..text import is_missing
 from .door import TrainingData, surveyed
 from .scale import weighted_quantiles
@@ -67,7 +67,8 @@ def row_keys(X: Any, weight: np.ndarray | None = None, seed: int = 0) -> np.ndar
     Numbers are taken about their median in units of their interquartile range, which are cells of
     a few rows: another row changes its own number alone. They count to a thousandth of this unit,
     or of themselves where they are larger, so that copies in float32 or in rounded text are equal
-    rows. NaN is a value like others, and cells that are no numbers count by their text.
+    rows. NaN is a value like others, and cells that are no numbers count by their text. A data frame
+    has the same keys from whatever format it was read.
     """
     x, is_number = _as_numbers(X)
     weight = np.ones(len(x)) if weight is None else weight
@@ -76,11 +77,6 @@ def row_keys(X: Any, weight: np.ndarray | None = None, seed: int = 0) -> np.ndar
     spread = np.where(most > least, (most - least) * 2.0**-20, 1.0)
     scale = np.where(high > low, high - low, spread)
     return content_key(np.where(is_number, near((x - median) / scale), x), seed)
-
-
-def table_keys(X: Any, seed: int = 0) -> np.ndarray:
-    """`row_keys` of a table in memory, the same from whatever format it was read, (n,)."""
-    return row_keys(Columns.learn(X).encode(X), seed=seed)
 
 
 def near(x: Array) -> Array:
@@ -94,14 +90,20 @@ def _as_numbers(X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Any table as numbers, (n, d), and which columns hold numbers, (d,): text and other objects
     count by a checksum of what is printed.
     """
+    if type(X).__module__.partition(".")[0] in FRAMES:
+        with without_column_warnings():
+            columns = Columns.learn(X)
+            x = columns.encode(X)
+        for i, values in enumerate(columns.categories):
+            if values is not None:
+                of_text = np.array([zlib.crc32(text.encode()) for text in values])
+                known = ~np.isnan(x[:, i])
+                x[known, i] = of_text[x[known, i].astype(int)]
+        return x, np.array(columns.levels) == 0
     if issparse(X):
         sums = [[zlib.crc32(row.toarray().tobytes())] for row in X.tocsr()]
         return np.array(sums, np.float64), np.zeros(1, bool)
-    if type(X).__module__.startswith("pyarrow"):  # np.asarray mistakes null cells of dictionaries
-        columns = [column.combine_chunks().to_numpy(zero_copy_only=False) for column in X.columns]
-        cells = np.array([*columns], object).T
-    else:
-        cells = np.asarray(X)
+    cells = np.asarray(X)
     cells = cells.reshape(len(cells), -1)
     x = np.empty(cells.shape)
     is_number = np.ones(x.shape[1], bool)

@@ -29,7 +29,7 @@ from ... import (
     ReducedParzenClassifier,
     SharedKernelClassifier,
 )
-from ...data.folds import cross_fit, hold_out, stratified_folds, table_keys
+from ...data.folds import cross_fit, hold_out, row_keys, stratified_folds
 from ...errors import TableError
 from ...inspection import DriftReference, Metrics, Predictions, describe, predictions
 from ...tables.files import SUFFIXES, stem_of
@@ -156,7 +156,7 @@ def fit(
     start = time.perf_counter()
     if (codes < 0).any():
         estimator.set_params(unlabeled=np.nan)
-    key = table_keys(rows.X, seed)  # equal rows are held out together, the same of any format
+    key = row_keys(rows.X, seed=seed)  # equal rows are held out together, the same of any format
     metrics = None
     if cv is not None:
         fold = _folds(codes, cv, key)
