@@ -113,14 +113,6 @@ def test_the_odd_cell_is_neither_a_number_nor_a_date():
         assert cells.odd == odd
 
 
-def test_decimal_commas_are_read_where_they_are_named():
-    texts = ["5,5", "-,25", "3", "1.081,5"]
-    assert kind_of(texts[:3], decimal=",") == NUMBER
-    x, bad = parsed_numbers(texts, decimal=",")
-    assert_array_equal(x, [5.5, -0.25, 3, nan])
-    assert_array_equal(bad, [False, False, False, True])
-
-
 @pytest.mark.parametrize("bad", ["oops", "1,081", "12 %", "inf", "-inf", "1e999", "0x10", "1_000"])
 def test_cells_that_are_no_numbers_are_marked(bad):
     texts = ["1e3", " 7 ", "02134", "+.5", "5.", "?", None, "-0.1"]

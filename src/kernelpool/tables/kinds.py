@@ -111,10 +111,8 @@ def odd_cell(cell: Any) -> tuple[str, str]:
 # -- one cell --------------------------------------------------------------------------------------
 
 
-def number_of(text: str, decimal: str = ".") -> float:
+def number_of(text: str) -> float:
     """A number, finite; NaN where the text is none."""
-    if decimal != ".":
-        text = text.replace(decimal, ".")
     x = float(text) if PLAIN_NUMBER.fullmatch(text) else np.nan
     return x if abs(x) < np.inf else np.nan
 
@@ -181,9 +179,7 @@ def _text_of(cell: Any, none: Container[str]) -> str | None:
     return str(cell)
 
 
-def parsed_numbers(
-    texts: Any, missing: Sequence[str] = (), decimal: str = "."
-) -> tuple[np.ndarray, np.ndarray]:
+def parsed_numbers(texts: Any, missing: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
     """Cells as float64, NaN where one is missing or no finite number; and where they are none, (n,)
     both.
 
@@ -193,14 +189,12 @@ def parsed_numbers(
         Text, or values of any type.
     missing : sequence of str
         Text of a missing cell, beside `MISSING`.
-    decimal : str
-        What stands before the decimals.
     """
-    if _is_arrow_text(texts) and decimal == ".":
+    if _is_arrow_text(texts):
         cells = _arrow_numbers(texts, missing)
         if cells is not None:
             return cells
-    return _parsed(texts, missing, lambda text: number_of(text, decimal))
+    return _parsed(texts, missing, number_of)
 
 
 def parsed_days(texts: Any, missing: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
@@ -236,9 +230,8 @@ class Cells:
         no number.
     """
 
-    def __init__(self, missing: Sequence[str] = (), decimal: str = ".") -> None:
+    def __init__(self, missing: Sequence[str] = ()) -> None:
         self.missing = tuple(missing)
-        self.decimal = decimal
         self.odd: str | None = None
         self._few: set[str] = set()  # at most FEW + 1 of all cells
         self._words: set[str] = set()  # at most FEW_WORDS + 1
@@ -288,7 +281,7 @@ class Cells:
         """An Arrow array that holds numbers alone, of which none has leading zeros; None where that
         is to be seen cell by cell.
         """
-        if not _is_arrow_text(texts) or self.decimal != ".":
+        if not _is_arrow_text(texts):
             return None
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -309,18 +302,16 @@ class Cells:
     def _form(self, text: str) -> str:
         if LEADING_ZEROS.fullmatch(text):
             return "zeros"
-        if not np.isnan(number_of(text, self.decimal)):
+        if not np.isnan(number_of(text)):
             return NUMBER
         if not np.isnan(day_of(text)):
             return DATE
         return "odd" if any(re.fullmatch(p, text) for p in ODD_NUMBERS) else "word"
 
 
-def kind_of(
-    texts: Sequence[str | None] | Any, missing: Sequence[str] = (), decimal: str = "."
-) -> str | None:
+def kind_of(texts: Sequence[str | None] | Any, missing: Sequence[str] = ()) -> str | None:
     """What a column of text holds; None where a few of its cells are odd."""
-    cells = Cells(missing, decimal)
+    cells = Cells(missing)
     cells.add(texts)
     return cells.kind
 
