@@ -686,7 +686,8 @@ def _parsed(column: Any, kind: str, missing: Sequence[str]) -> tuple[np.ndarray,
         return np.where(is_bad, np.nan, days), is_bad
     if form == NUMBER or (form == CATEGORY and column.dtype == nw.Boolean):
         x = _floats(column)
-        return x, np.zeros(len(x), bool)
+        infinite = np.isinf(x) & (not isinstance(column, np.ndarray))  # refused in arrays
+        return np.where(infinite, np.nan, x), infinite
     if form is None:
         bad = np.array([not is_missing(cell) for cell in _listed(column)], bool)
         return np.full(len(bad), np.nan), bad

@@ -508,6 +508,10 @@ def typed(column: Any, kind: str) -> tuple[Any, np.ndarray]:
         if of_type in (ANY_TEXT, DATE):
             column = arrow_text(column, ())
         return column if of_type == CATEGORY else column.dictionary_encode(), bad
+    if of_type == kind == NUMBER:
+        infinite = pc.is_inf(column).fill_null(False)
+        bad = infinite.to_numpy()
+        column = pc.if_else(infinite, pa.scalar(None, column.type), column) if bad.any() else column
     if of_type == kind:
         return column, bad
     x, bad = (parsed_days if kind == DATE else parsed_numbers)(column.cast(pa.string()))

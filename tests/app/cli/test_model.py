@@ -67,3 +67,28 @@ def test_python_predicts_as_the_command_does(reader, mixed, run):
     probability = answers[["probability_no", "probability_yes"]].to_numpy()
     np.testing.assert_allclose(model.predict_proba(X), probability, rtol=1e-12)
     assert model.predict(X).tolist() == answers["label"].tolist()
+
+
+def test_infinite_numbers_are_missing_at_every_door(run):
+    """In a file with types as in text: of the fit they are refused with their place."""
+    frame = pd.DataFrame({"a": np.arange(40) % 7 / 7, "b": np.arange(40) % 2 + 0.0})
+    frame["class"] = np.where(frame["a"] > 0.5, "x", "y")
+    frame.to_parquet("rows.parquet")
+    new = frame[:5].copy()
+    new.loc[[1, 3], "a"] = np.inf, -np.inf
+    new.to_parquet("new.parquet")
+    new.to_csv("new.csv", index=False)
+    run("fit", "rows.parquet", "--target", "class", "-o", "model.st", *QUICK)
+    model = kernelpool.load("model.st")
+    expected = model.predict_proba(new[["a", "b"]].replace([np.inf, -np.inf], np.nan))
+    with pytest.warns(kernelpool.errors.ColumnWarning, match="column 'a' .2 cells such as 'inf'"):
+        np.testing.assert_array_equal(model.predict_proba(new[["a", "b"]]), expected)
+    for path in ("new.parquet", "new.csv"):
+        with pytest.warns(kernelpool.errors.ColumnWarning, match="column 'a' .2 cells"):
+            np.testing.assert_array_equal(model.predict_proba(path), expected)
+        ran = run("predict", "model.st", path, "-o", f"{path}.csv")
+        assert "2 cells that cannot be read are taken as missing: 'a' 2" in ran.text
+        answers = pd.read_csv(f"{path}.csv")
+        np.testing.assert_allclose(answers["probability_x"], expected[:, 0], rtol=1e-12)
+    ran = run("fit", "new.parquet", "--target", "class", "-o", "no.st", *QUICK, code=3)
+    assert "new.parquet, row 2, column 'a': 'inf'" in ran.text

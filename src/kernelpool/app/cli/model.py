@@ -136,9 +136,6 @@ class LoadedModel:
         """The features of a batch with text as the numbers and days that the model takes; cells that
         cannot be read are missing, and counted.
         """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         table = batch.table.select(names)
         if batch.first == 0:
             self.is_training = self.summary.get("first_rows") == fingerprint(table)
@@ -146,10 +143,6 @@ class LoadedModel:
             if kind == CATEGORY:
                 continue
             numbers, bad = typed(table[name], kind)
-            if pa.types.is_floating(numbers.type):
-                infinite = pc.is_inf(numbers)
-                bad |= infinite.fill_null(False).to_numpy()
-                numbers = pc.if_else(infinite, pa.scalar(None, numbers.type), numbers)
             if bad.any():
                 self.unreadable[name] += int(bad.sum())
                 if batch.first == 0 and numbers.null_count == len(numbers):
