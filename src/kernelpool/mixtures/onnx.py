@@ -152,5 +152,8 @@ def full_gaussian(z: Any, mean: np.ndarray, covariance: np.ndarray, known: Any) 
 
     if known is None:
         return whole(z)
-    missing = (1.0 - known).any()
-    return z.graph.choose(missing, eliminated, lambda z, _: whole(z), z, known)
+    g = z.graph
+    is_incomplete = known.min(axis=1) < 0.5
+    at = g.op("NonZero", is_incomplete, dtype=np.int64).squeeze(0)
+    rows = (a.node("Gather", at, axis=0) for a in (z, known))
+    return whole(z).node("ScatterND", at.unsqueeze(1), eliminated(*rows))

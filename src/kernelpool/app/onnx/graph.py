@@ -8,7 +8,7 @@ expanded in float64 alone.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -145,10 +145,6 @@ class Tensor(NDArrayOperatorsMixin):
         peak = self.max(1, keepdims=True).clip(float(np.finfo(self.dtype).min))
         return np.log(np.exp(self - peak).sum(1)) + peak.squeeze(1)
 
-    def any(self) -> "Tensor":
-        """Whether any entry is not zero, a scalar; there may be no rows."""
-        return self.graph.op("ReduceSum", self, keepdims=0) > 0.5
-
     # -- rows --------------------------------------------------------------------------------------
 
     def complete(self) -> "Tensor":
@@ -157,8 +153,8 @@ class Tensor(NDArrayOperatorsMixin):
         if g.complete:
             return self
         g.complete = True
-        missing = np.isnan(self).astype(g.dtype).any()
-        nothing = g.op("Gather", np.zeros(1), missing.astype(np.int64))
+        n_missing = g.op("ReduceSum", np.isnan(self).astype(np.int64), keepdims=0, dtype=np.int64)
+        nothing = g.op("Gather", np.zeros(1), np.minimum(n_missing, 1))
         # what a runtime quotes where the node fails
         g.nodes[-1].name = "A cell is missing, and the exported network takes complete rows only"
         return self + nothing
@@ -227,13 +223,13 @@ class Tensor(NDArrayOperatorsMixin):
 class Graph:
     """Nodes and constants of a model, with floating-point numbers of one type."""
 
-    def __init__(self, dtype: Any, names: Iterator[int] | None = None) -> None:
+    def __init__(self, dtype: Any) -> None:
         self.dtype = np.dtype(dtype)
         self.complete = False
         self.offset = 0.0  # from zero, of the rows that come in, in units of the largest
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self._names = count() if names is None else names
+        self._names = count()
 
     def constant(self, value: Any) -> Tensor:
         """Floats in the type of the graph, whole numbers as int64, booleans as they are, anything
@@ -283,21 +279,3 @@ class Graph:
     def stack(self, tensors: Sequence[Tensor]) -> Tensor:
         """Tensors along a new second axis."""
         return self.hstack([tensor.unsqueeze(1) for tensor in tensors])
-
-    def choose(
-        self,
-        condition: Tensor,
-        then: Callable[..., Tensor],
-        otherwise: Callable[..., Tensor],
-        *inputs: Tensor,
-    ) -> Tensor:
-        """`then` of the inputs, (n, M), where the condition, a scalar, is true, else `otherwise`."""
-        from onnx import helper
-
-        branches = {}
-        for name, build in (("then_branch", then), ("else_branch", otherwise)):
-            g = Graph(self.dtype, self._names)
-            output = build(*(Tensor(g, tensor.name) for tensor in inputs)).name
-            info = helper.make_tensor_value_info(output, kind_of(self.dtype), [None, None])
-            branches[name] = helper.make_graph(g.nodes, name, [], [info], g.constants)
-        return self.op("If", condition, **branches)
