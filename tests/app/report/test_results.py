@@ -73,6 +73,24 @@ def test_rows_pass_the_model_once_and_once_more_a_feature(passes, tmp_path):
     assert [pass_ for pass_ in passes if pass_[1] == 599] == [("score_samples", 599)]
 
 
+def test_a_fit_with_a_report_makes_no_other_passes(passes, tmp_path, monkeypatch):
+    """The command line computes results once, for the screen, the model file and the page."""
+    for extra in ("typer", "pyarrow", "jinja2"):
+        pytest.importorskip(extra, reason="needs pip install '.[cli,report]'")
+    from kernelpool.app.cli.app import run
+
+    monkeypatch.chdir(tmp_path)
+    X, y = make_clouds(1200, random_state=0)
+    np.savetxt("clouds.csv", np.column_stack([X, y]), "%.6g", ",", header="a,b,y", comments="")
+    options = "-m shared-kernel --set training=em --set n_kernels=4 --report page.html -q"
+    assert not run(["fit", "clouds.csv", "-t", "y", *options.split()])
+    name, n_held_out = passes[0]
+    assert (name, 200 < n_held_out < 300) == ("_predictions", True)
+    asked = [name for name, n in passes if n == n_held_out]
+    # of the kernels, the rows that the explorer draws
+    assert sorted(asked) == ["_predictions", "kernel_posterior", *["predict_log_proba"] * 2]
+
+
 @pytest.mark.parametrize(
     "wrap",
     [

@@ -8,7 +8,6 @@ where the importance of features is asked for.
 """
 
 import contextlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -72,7 +71,7 @@ class RowSet:
     X: Any
     y: np.ndarray
     """Codes of their classes, (n,): -1 for none, K and more for classes unknown to the model."""
-    ids: Sequence[Any]
+    ids: Any
     n_given: int
     """Of which these may be a sample."""
 
@@ -237,8 +236,8 @@ def evaluate(
     *,
     X_train: Any = None,
     y_train: Any = None,
-    ids: Sequence[Any] | None = None,
-    train_ids: Sequence[Any] | None = None,
+    ids: Any = None,
+    train_ids: Any = None,
     most_rows: int | None = None,
     predictions: Predictions | None = None,
 ) -> Results:
@@ -295,9 +294,7 @@ def evaluate(
     return Results(model, rows, train, [text_of(label) for label in labels], predictions)
 
 
-def _row_set(
-    name: str, X: Any, y: Any, ids: Sequence[Any] | None, labels: list[Any], most: int | None
-) -> RowSet:
+def _row_set(name: str, X: Any, y: Any, ids: Any, labels: list[Any], most: int | None) -> RowSet:
     """Rows, sampled where they are many; labels that the model does not have join `labels`, but
     for those of the training.
     """
