@@ -467,13 +467,19 @@ def test_files_with_types_that_differ(d):
     a = [pa.array([1, 2], pa.int8()), pa.array([0.5, None]), ["3", " 4 "]]
     b = [pa.array([1, 2]), pa.array([3.5, 4]), pa.array([5, None], pa.decimal128(4, 1))]
     c = [["u", "v"], pa.array(["v", None]).dictionary_encode(), [True, False]]
+    e = [
+        pa.DictionaryArray.from_arrays(pa.array([0, 1], kind), words)
+        for kind, words in ((pa.int8(), ["1", "2"]), (pa.int16(), [3, 4]), (pa.int8(), ["1", "4"]))
+    ]
     for i in range(3):
-        pq.write_table(pa.table({"a": a[i], "b": b[i], "c": c[i], "y": [0, 1]}), f"f/{i}.parquet")
+        part = pa.table({"a": a[i], "b": b[i], "c": c[i], "e": e[i], "y": [0, 1]})
+        feather.write_feather(part, f"f/{i}.arrow")
     rows = read_table(scan("f"), "y")
     assert rows.X["a"].to_pylist() == [1, 2, 0.5, None, 3, 4]
     assert rows.X["b"].to_pylist() == [1, 2, 3.5, 4, 5, None]
     assert rows.X["c"].to_pylist() == ["u", "v", "v", None, "true", "false"]
-    assert rows.kinds == {"a": NUMBER, "b": NUMBER, "c": CATEGORY}
+    assert rows.X["e"].to_pylist() == ["1", "2", "3", "4", "1", "4"]
+    assert rows.kinds == {"a": NUMBER, "b": NUMBER, "c": CATEGORY, "e": CATEGORY}
 
 
 def test_of_many_cells_rows_are_drawn(d, monkeypatch):

@@ -98,8 +98,8 @@ class Scan:
     files : list of File
         Their columns have the same names, in any order.
     types : dict of str to pyarrow.DataType
-        Of the columns, by their names. Where files differ, numbers are float64, and other columns
-        text.
+        Of the columns, by their names. Where files differ, numbers are float64, categories are
+        dictionaries of text, and other columns are text.
     options : ReadOptions
     """
 
@@ -135,7 +135,9 @@ class Scan:
                         piece.validate(full=True)  # a damaged file may hold wrong lengths
                     if len(piece):
                         table = pa.Table.from_batches([piece]).select(columns)
-                        table = (table if file.typed else self._plain(table)).cast(schema)
+                        table = (table if file.typed else self._plain(table)).cast(
+                            schema, safe=False
+                        )
                         yield Batch(file.label, first, 1 + sum(sizes), table)
                     sizes.append(len(piece))
                     first += len(piece)
@@ -213,8 +215,13 @@ def _types(files: Sequence[File]) -> dict[str, Any]:
     types = {}
     for name in names:
         kinds = list(dict.fromkeys(file.schema.field(name).type for file in files))
-        numbers = all(kind_of_type(kind) == NUMBER for kind in kinds)
-        types[name] = kinds[0] if len(kinds) == 1 else pa.float64() if numbers else pa.string()
+        if all(kind_of_type(kind) == NUMBER for kind in kinds):
+            common = pa.float64()
+        elif all(pa.types.is_dictionary(kind) for kind in kinds):
+            common = pa.dictionary(pa.int32(), pa.string())
+        else:
+            common = pa.string()
+        types[name] = kinds[0] if len(kinds) == 1 else common
     return types
 
 
