@@ -322,6 +322,15 @@ def test_every_answer_takes_one_pass(method, monkeypatch):
     assert len(passes) == 1
 
 
+def test_decisions_take_no_labels_of_other_classifiers():
+    X, y = two_gaussians(50, np.random.default_rng(0))
+    model = prefit(ambiguity=0.2).fit(X, y)
+    model.estimator_.predict = None  # not called
+    assert set(model.decide(X)) == {0, 1}
+    with pytest.raises(TypeError, match="not callable"):
+        model.predict(X)
+
+
 def test_a_fitted_model_is_not_fitted_again():
     X, y = make_clouds(400, random_state=0)
     network = clone(MIXTURE).fit(X[:200], y[:200])

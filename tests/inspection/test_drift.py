@@ -35,7 +35,7 @@ def test_bins_count_everything():
     frame = pd.DataFrame({"x": x, "town": town, "flag": np.arange(1000) % 2})
     reference = DriftReference.of(frame)
     new = pd.DataFrame(
-        {"x": [np.nan, np.inf, -np.inf], "town": ["a", "zebra", None], "flag": [0, 0, 1]}
+        {"x": [np.nan, 1e300, -1e300], "town": ["a", "zebra", None], "flag": [0, 0, 1]}
     )
     x_new, town_new, flag_new = np.split(reference.count(new), [13, 17])
     assert x_new.tolist() == [1, *[0] * 10, 1, 1]

@@ -84,6 +84,7 @@ class MetaClassifier(ClassifierMixin, MetaEstimatorMixin, Estimator):
         self, X: Any, y: Any, weight: np.ndarray, routed: Bunch, **wanted: bool
     ) -> HeldOut:
         """Held-out predictions for rows, with those `wanted` of a `score` and a `log_density`."""
+        wanted["labels"] = False
         if self._is_prefit():
             models = [self.estimator]
             rows = predictions(self.estimator, X, **wanted)

@@ -306,7 +306,8 @@ class ConformalClassifier(MetaClassifier):
 
     def _by_model(self, X: Any, **wanted: bool) -> list[Predictions]:
         """What each classifier predicts, with the densities that the scores take."""
-        wanted = {"score": False, "log_density": "density" in self._error_shares()} | wanted
+        density = "density" in self._error_shares()
+        wanted = {"score": False, "log_density": density, "labels": False} | wanted
         return [predictions(model, X, **wanted) for model in self.estimators_]
 
     def _p_values(self, by_model: list[Predictions]) -> np.ndarray:

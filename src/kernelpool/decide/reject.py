@@ -456,7 +456,7 @@ class RejectClassifier(MetaClassifier):
             Codes of `kernelpool.decide.reject.Decision`: 0 for an accepted row, 1 for an
             ambiguous, 2 for a novel one.
         """
-        return self._predicted(X).decision
+        return self._predicted(X, labels=False).decision
 
     def accepted(self, X: Any) -> np.ndarray:
         """Whether each row gets the label of a class.
@@ -500,13 +500,13 @@ class RejectClassifier(MetaClassifier):
         label[rows.decision == Decision.NOVEL] = fitted.novel_label
         return label
 
-    def _predicted(self, X: Any) -> Predictions:
-        return self._predictions(X, score=False, log_density=False)
-
     def _predictions(self, X: Any, score: bool, log_density: bool) -> Predictions:
+        return self._predicted(X, score=score, log_density=log_density)
+
+    def _predicted(self, X: Any, score: bool = False, **wanted: bool) -> Predictions:
         thresholds = self._fitted.thresholds
         score = score or thresholds.novelty is not None
-        rows = predictions(self._fitted.estimator, X, score=score, log_density=log_density)
+        rows = predictions(self._fitted.estimator, X, score=score, **wanted)
         return replace(rows, decision=thresholds.decide(rows.ambiguity, rows.score))
 
     # -- evaluation --------------------------------------------------------------------------------

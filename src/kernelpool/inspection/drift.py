@@ -226,15 +226,19 @@ class DriftReference:
         """The report on new rows that were counted by `count`."""
         watched = [*self.features, *([] if self.density is None else [self.density])]
         ends = np.cumsum([len(bins.counts) for bins in watched])[:-1]
-        parts: list[dict[str, Any]] = []
-        for bins, new in zip(watched, np.split(counts, ends), strict=True):
-            if new.any():  # the density is not counted without a model
-                p_value, distance = homogeneity(np.array(bins.counts), new)
-                parts.append({"name": bins.name, "p_value": p_value, "distance": distance})
-        if not parts:
+        tests = [
+            (bins.name, *homogeneity(np.array(bins.counts), new))
+            for bins, new in zip(watched, np.split(counts, ends), strict=True)
+            if new.any()  # the density is not counted without a model
+        ]
+        if not tests:
             raise KernelpoolError("There are no new rows to check.")
-        for part, adjusted in zip(parts, holm([part["p_value"] for part in parts]), strict=True):
-            part["adjusted"] = adjusted
+        adjusted = holm([p_value for _, p_value, _ in tests])
+        keys = ("name", "p_value", "distance", "adjusted")
+        parts: list[dict[str, Any]]
+        parts = [
+            dict(zip(keys, (*t, p), strict=True)) for t, p in zip(tests, adjusted, strict=True)
+        ]
         parts.sort(key=lambda part: (part["adjusted"], part["p_value"], -part["distance"]))
         n_reference = sum(self.features[0].counts)
         n_rows = int(counts[: len(self.features[0].counts)].sum())

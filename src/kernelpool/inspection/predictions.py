@@ -166,7 +166,7 @@ def log_density_inside(model: Any, X: Any) -> Any:
 
 
 def predictions(
-    model: Any, X: Any, *, score: bool = True, log_density: bool = False
+    model: Any, X: Any, *, score: bool = True, log_density: bool = False, labels: bool = True
 ) -> Predictions:
     """What a fitted classifier predicts for rows.
 
@@ -183,18 +183,21 @@ def predictions(
         Whether log p(x) is wanted, where the classifier has it.
     log_density : bool, default=False
         Whether log p(x|C_k) is wanted, where the classifier has it.
+    labels : bool, default=True
+        Whether a classifier of another library is asked for its labels as well, which may be others
+        than the most probable classes.
 
     Returns
     -------
     predictions : Predictions
         Probabilities and scores equal those of `predict_proba` and `score_samples`.
     """
-    attribute = inside_of(model)
-    if attribute == "steps":  # of a pipeline
-        X = transformed(transformers(model), X)
-        return predictions(model.steps[-1][1], X, score=score, log_density=log_density)
-    if attribute in ("best_estimator_", "estimator"):
-        return predictions(getattr(model, attribute), X, score=score, log_density=log_density)
+    while (attribute := inside_of(model)) in ("steps", "best_estimator_", "estimator"):
+        if attribute == "steps":  # of a pipeline
+            X = transformed(transformers(model), X)
+            model = model.steps[-1][1]
+        else:
+            model = getattr(model, attribute)
     if isinstance(model, Inspected):
         return model._predictions(X, score, log_density)  # type: ignore[no-any-return]
     classes = np.asarray(model.classes_)
@@ -204,6 +207,8 @@ def predictions(
         score=asked(model, "score_samples", X) if score else None,
         log_density=log_density_inside(model, X) if log_density else None,
     )
+    if not labels:
+        return answers
     # thresholds or votes of its own may choose another than the most probable class
     chosen = np.asarray(to_numpy(model.predict(X)))[:, None] == classes  # (n, K)
     answers.predicted[chosen.any(axis=1)] = chosen.argmax(axis=1)[chosen.any(axis=1)]
