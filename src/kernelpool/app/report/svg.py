@@ -17,9 +17,6 @@ DECIMALS = re.compile(r"-?\d+\.\d+(e-?\d+)?")
 LETTER = re.compile(r"\s*([A-Za-z])\s*")
 """A command in a path, and the space around it."""
 
-POLYGONS = re.compile("([ML]-?[0-9.]+ -?[0-9.]+|z)+")
-"""A path of corners."""
-
 UNQUOTED = " " + punctuation.translate(dict.fromkeys(map(ord, "'&#%")))
 """What may stand in an address between single quotes as it is."""
 
@@ -53,11 +50,9 @@ def compact(svg: str) -> str:
             if key == "style":
                 key = "class"
                 value = styles.setdefault(re.sub("([:;]) ", r"\1", value), f"s{len(styles)}")
-            elif key in LENGTHS and element is not root:
+            elif key in LENGTHS:
+                value = DECIMALS.sub(lambda n: f"{float(n[0]):.1f}".removesuffix(".0"), value)
                 value = LETTER.sub(r"\1", value).strip()
-                value = (
-                    _steps(value) if POLYGONS.fullmatch(value) else DECIMALS.sub(_rounded, value)
-                )
             if not value.startswith("rotate(-0 "):
                 element.set(key, value)
     for element in reversed([*root.iter()]):  # those inside first
@@ -75,24 +70,6 @@ def compact(svg: str) -> str:
     root.insert(1, sheet)
     root.set("xmlns", SVG[1:-1])
     return tostring(root, "unicode").replace(" />", "/>")
-
-
-def _rounded(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.1f}".removesuffix(".0")
-
-
-def _steps(path: str) -> str:
-    """The same corners, each relative to the one before it."""
-    tenths = [0, 0]
-
-    def step(corner: re.Match[str]) -> str:
-        before = tenths.copy()
-        tenths[:] = [round(10 * float(part)) for part in corner.groups()[1:]]
-        if corner[1] == "L":
-            return "l{:g} {:g}".format(*((b - a) / 10 for a, b in zip(before, tenths, strict=True)))
-        return "M{:g} {:g}".format(*(b / 10 for b in tenths))
-
-    return re.sub("([ML])([^ ]+) ([^MLz]+)", step, path)
 
 
 def _join_marks(group: Element) -> None:
