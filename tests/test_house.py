@@ -176,7 +176,7 @@ def test_private_names_stay_in_their_room():
 # system
 @rule(
     {
-        "app": 19,
+        "app": 18,
         "arrays": 11,
         "base": 2,
         "data": 9,

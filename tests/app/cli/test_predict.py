@@ -126,11 +126,14 @@ def test_novelty_is_the_share_of_held_out_rows_below_the_threshold(run, blurred)
 def test_what_cannot_reject_says_so(run):
     data = write_csv("d.csv", NAMES, colors())
     run("fit", data, "-t", "color", "-m", "rbf", "--holdout", 0)
-    for words in (["--novelty", 0.1], ["--sets", 0.1]):
-        ran = run("predict", "d.safetensors", data, *words, code=4)
-        assert "not possible: the model" in ran.err
+    ran = run("predict", "d.safetensors", data, "--sets", 0.1, code=4)
+    assert "not possible: the model" in ran.err
+    ran = run("predict", "d.safetensors", data, "--novelty", 0.1, code=2)
+    assert "--novelty needs a classifier with densities" in ran.err
     ran = run("predict", "d.safetensors", data, "--reject")
-    assert "only ambiguous ones are rejected" in ran.err
+    assert "RBFNetworkClassifier has no densities (score_samples), so that no row" in ran.err
+    run("fit", data, "-t", "color", "-o", "all.st", *QUICK, "--holdout", 0)
+    run("predict", "all.st", data, "--novelty", 0.1)  # by rows drawn from the model
 
 
 def test_models_that_were_saved_from_python(run):

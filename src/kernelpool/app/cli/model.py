@@ -14,7 +14,6 @@ import numpy as np
 import typer
 
 from ... import RejectClassifier, to_onnx
-from ...decide.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY
 from ...errors import KernelpoolError, TableError
 from ...inspection import describe, never_seen
 from ...tables.columns import Columns
@@ -228,30 +227,21 @@ class LoadedModel:
         self, reject: bool, ambiguity: float | None, novelty: float | None, screen: Screen
     ) -> None:
         """Refuse rows by the options; a classifier with thresholds of its own keeps these."""
-        given = ambiguity is not None or novelty is not None
+        options: dict[str, Any] = {"ambiguity": ambiguity, "novelty": novelty}
         refuses = isinstance(self.model, RejectClassifier)
-        if not given and (refuses or not reject):
-            return
+        if not any(value is not None for value in options.values()):
+            if refuses or not reject:
+                return
+            options = {}  # as RejectClassifier has them
         inner = self.model.estimator_ if refuses else self.model
-        held_out = self.file.calibration
-        has_score = held_out is not None and held_out.score is not None
-        if not given:
-            ambiguity = DEFAULT_AMBIGUITY
-            novelty = DEFAULT_NOVELTY if has_score else None
-            if not has_score:
-                screen.warn("the model cannot detect novel rows: only ambiguous ones are rejected.")
-        elif novelty is not None and not has_score:
-            has_density = hasattr(inner, "score_samples")
-            why = "fitted without held-out rows" if has_density else "one without densities"
-            raise CommandError(Exit.MODEL, f"--novelty is not possible: the model is {why}.")
-        options = {"ambiguity": ambiguity, "novelty": novelty}
+        file = self.file
         try:
             with screen.warnings():
-                if held_out is None:
+                if file.calibration is None or file.codes is None:
                     self.model = RejectClassifier(inner, **options).fit()
                 else:
                     self.model = RejectClassifier.from_predictions(
-                        inner, held_out, self.file.codes, **options
+                        inner, file.calibration, file.codes, **options
                     )
         except KernelpoolError as error:
             raise CommandError(Exit.USAGE, f"--{shown(error, 400)}") from None
