@@ -21,6 +21,7 @@ from zoo import CLASSIFIERS, META
 
 from kernelpool import ConformalClassifier, RejectClassifier, load, save, to_onnx
 from kernelpool.app.cli.app import app
+from kernelpool.app.files import load_file
 from kernelpool.app.report import write_report
 from kernelpool.errors import KernelpoolError
 from kernelpool.inspection import DECISIONS, check_drift, explain, feature_importance
@@ -266,7 +267,14 @@ def command(model, wanted, folder):
     if "decision" in table:
         found["decide"] = table["decision"].map(DECISIONS.index).to_numpy()
         assert (table["label"].isna() == (found["decide"] > 0)).all()
+    if "set" in table:
+        found["predict_set"] = members(table["set"], model.classes_)
     return found
+
+
+def members(texts, classes):
+    """Whether each class is in the set of each row."""
+    return np.array([[label in text.split("|") for label in classes] for text in texts])
 
 
 def graph(model, wanted, _):
@@ -307,7 +315,7 @@ def test_every_door_leads_to_the_same_answers(name, door, tmp_path):
     model, _ = fitted(name)
     wanted = answers(model, X)
     found = door(model, wanted, tmp_path)
-    absent = {"log_density", "predict_set"} if door is command else set()
+    absent = {"log_density"} if door is command else set()
     assert wanted.keys() - found.keys() <= absent
     assert_same(found, wanted)
 
@@ -341,6 +349,16 @@ def test_so_do_the_models_of_the_command_line(name, tmp_path):
     assert run("check", path, rows, "--json")["moved"] == []
     model = load(path)
     assert list(model.feature_names_in_) == [name for name in X if name != "id"]
+    # decisions and sets by the held-out rows in the file
+    file = load_file(path)
+    held_out = file.model, file.calibration, file.codes
+    out = tmp_path / "decided.parquet"
+    run("predict", path, rows, "--ambiguity", 0.1, "--sets", 0.2, "-o", out)
+    table = pd.read_parquet(out)
+    refusing = RejectClassifier.from_predictions(*held_out, ambiguity=0.1, novelty=None)
+    assert (table["decision"].map(DECISIONS.index) == refusing.decide(rows)).all()
+    sets = ConformalClassifier.from_predictions(*held_out, error=0.2)
+    assert (members(table["set"], sets.classes_) == sets.predict_set(rows)).all()
     commands(model, model.predict_proba(rows), tmp_path)
 
 
