@@ -357,6 +357,8 @@ def test_missing_cells(d):
     assert np.flatnonzero(np.isnan(found)).tolist() == [3, 5]
     cells = ["", "NA", "N/A", "?", "null", "NaN", "+1", ".5", "1e3", " 2 "]
     d.write_text("x,w,y\n" + "".join(f"{v},{v},{i % 2}\n" for i, v in enumerate(cells)))
+    (batch,) = scan(d).batches(["w"])
+    assert batch.table["w"].to_pylist() == [None, *cells[1:]]  # to be copied as it is
     rows = read(d, "y", kinds={"w": CATEGORY})
     assert rows.X.column("x").to_pylist()[6:] == [1, 0.5, 1000, 2]
     assert np.isnan(rows.X.column("x").to_numpy()[:6]).all()
@@ -514,6 +516,7 @@ def test_of_many_cells_rows_are_drawn(d, monkeypatch):
     assert drawn[0].positions.tolist() == drawn[1].positions.tolist()
     assert [text.split(" ")[1] for text in drawn[1].ids] == [f"({i})" for i in drawn[1].positions]
     assert drawn[1].ids[-1].split(" ")[0] == str(drawn[1].positions[-1] % 1300 + 1)
+    assert read_table(scan(d), "y", "w", most_cells=2000).left_out == whole.left_out
     part = drawn[0].at(drawn[0].y == "rare")
     assert part.ids.tolist() == [f"{i + 1} ({i})" for i in range(7, n, 500)]
     assert part.X["c"].to_pylist() == ["u"] * 10
