@@ -206,16 +206,9 @@ def test_the_overlap_of_categories_is_the_distance_of_their_tables():
 
 def test_where_categories_are_not_taken_one_sentence_says_so():
     table, y = some_table(50)
-    frame = pytest.importorskip("dask.dataframe").from_pandas(table.assign(y=y), npartitions=2)
     tensor = pytest.importorskip("torch").zeros((50, 2))
     for categorical, X, target, message in (
         (None, table, y, "'town' of X must hold numbers; row 0 holds .*categorical_features"),
-        (
-            "from_dtype",
-            frame,
-            "y",
-            "'town' of X holds .*, not numbers; leave it out, or encode it first",
-        ),
         ([1], tensor, y, r"=\[1\] needs rows in NumPy or a table; encode the categories"),
     ):
         with pytest.raises(KernelpoolError, match=message):
