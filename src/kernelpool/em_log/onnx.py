@@ -22,7 +22,7 @@ def to_graph(x: Any, fitted: FittedEMLogClassifier) -> dict[str, Any]:
 
 def regression_to_graph(x: Any, fitted: FittedEMLogRegressor) -> dict[str, Any]:
     """Means and deviations of an `EMLogRegressor`."""
-    mean, std = fitted.predicted(activations_of(x, fitted.network))
+    mean, std = fitted.predicted(activations_of(x.complete(), fitted.network))
     if fitted.single_output:
         mean = mean.squeeze(1)
         std = std.squeeze(1)

@@ -104,6 +104,13 @@ def test_answers_agree_to_1e_5(name):
     onnx.checker.check_model(exported, full_check=True)
     assert_agree(run(exported, x), expected(model, x), 1e-5)
     assert all(len(answer) == 0 for answer in run(exported, x[:0]).values())
+    x[1, 0] = np.nan
+    about = {entry.key: entry.value for entry in exported.metadata_props}
+    if about["missing_cells"] == "integrated out":
+        assert_agree(run(exported, x), expected(model, x), 1e-5)
+    else:
+        with pytest.raises(Exception, match="A cell is missing"):
+            run(exported, x)
 
 
 @pytest.mark.parametrize("name", ["shared full", "parzen", "rbf", "neurons", "pool"])
