@@ -76,9 +76,14 @@ class Plain(Console):
     """rich without markup: what data hold is text. A reader that has enough is no error of rich's."""
 
     def __init__(self, stderr: bool = False) -> None:
-        width = None if stderr or sys.stdout.isatty() else UNBOUNDED
-        plain_text = {"markup": False, "highlight": False, "emoji": False, "soft_wrap": True}
-        super().__init__(stderr=stderr, width=width, **plain_text)
+        super().__init__(
+            stderr=stderr,
+            width=None if stderr or sys.stdout.isatty() else UNBOUNDED,
+            markup=False,
+            highlight=False,
+            emoji=False,
+            soft_wrap=True,
+        )
 
     def on_broken_pipe(self) -> NoReturn:
         """Leave it to `app.run`."""

@@ -183,7 +183,7 @@ def check(
     if reference is None:
         what = "has no counts of the rows of its fit: fit it by `kernelpool fit`."
         raise CommandError(Exit.MODEL, f"{shown(loaded.path, 200)} {what}")
-    counts = 0
+    counts: Any = 0
     sample = []
     for _, table in loaded.tables(source, screen, "Checking"):
         rows = predictions(loaded.model, table)
@@ -228,6 +228,6 @@ def report(
     o.check_report(output, force)
     loaded = load_model(model, screen)
     rows = loaded.read(loaded.scan(data, text), target, screen, keep or ())
-    results = measure(loaded.model, rows.X, rows.y, ids=rows.ids, most_rows=MOST_EVALUATED)
+    results = measure(loaded.model, rows.X, rows.y, ids=rows.ids.tolist(), most_rows=MOST_EVALUATED)
     o.write_page(results, rows, output, force, screen)
     screen.answer({"report": output, "n_rows": len(rows.y)})

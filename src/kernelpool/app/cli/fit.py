@@ -343,7 +343,7 @@ def _streamed(
     import pyarrow as pa
 
     held_out = rows.positions[test]
-    labels = np.append(classes.astype(object), None) if keep else classes
+    labels = np.array([*classes.tolist(), None], object) if keep else classes
     for batch in source.batches([*rows.kinds, rows.target]):
         codes = codes_of(batch, rows.target, classes)
         use = (codes >= 0) | keep
@@ -425,12 +425,14 @@ def fit_with_progress(model: Any, title: str, training: Training, screen: Screen
 def _results(model: Any, rows: Rows, test: np.ndarray) -> Results:
     """Of held-out rows, which pass the model once; without any, of those of the training."""
     train = rows.at(~test)
-    fitted = {"X_train": train.X, "y_train": train.y, "train_ids": train.ids}
+    fitted = {"X_train": train.X, "y_train": train.y, "train_ids": train.ids.tolist()}
     if not test.any():
         return evaluate(model, None, **fitted)
     held_out = rows.at(test)
     answers = predictions(model, held_out.X, log_density=True)
-    return evaluate(model, held_out.X, held_out.y, ids=held_out.ids, predictions=answers, **fitted)
+    return evaluate(
+        model, held_out.X, held_out.y, ids=held_out.ids.tolist(), predictions=answers, **fitted
+    )
 
 
 def _model_file(results: Results, rows: Rows, codes: np.ndarray, test: np.ndarray) -> ModelFile:

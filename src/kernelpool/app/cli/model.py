@@ -204,7 +204,7 @@ class LoadedModel:
         (table, codes, ids), positions, _ = draw.drawn()
         return Rows(
             table,
-            np.append(self.classes.astype(object), None)[codes],
+            np.array([*self.classes.tolist(), None], object)[codes],
             None,
             positions,
             ids,

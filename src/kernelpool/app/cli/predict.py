@@ -194,9 +194,10 @@ def _conformal(
         raise CommandError(
             Exit.MODEL, "--sets is not possible: the model was fitted without held-out rows."
         )
+    codes: Any = file.codes
     with screen.warnings():
         return ConformalClassifier.from_predictions(
-            file.model, file.calibration, file.codes, error=error, per_class=per_class
+            file.model, file.calibration, codes, error=error, per_class=per_class
         )
 
 
