@@ -453,7 +453,8 @@ def check_columns(wanted: Sequence[str], scan: Scan, purpose: str) -> None:
         hint = did_you_mean(absent[0], scan.names) if len(absent) == 1 else "."
         raise TableError(
             f"{scan.label}: there is no column {listed(absent, 12)} {purpose}{hint} "
-            f"There are {listed(scan.names, 12)}."
+            f"There are {listed(scan.names, 12)}.",
+            missing_columns=absent,
         )
 
 

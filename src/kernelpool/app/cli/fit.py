@@ -1,6 +1,7 @@
 """`kernelpool fit`: from a table to a model file, with an error measured on held-out rows.
 
-Rows are fitted in memory.
+Of a table that does not fit in memory, models for any rows learn from all of it, batch by batch, the
+others from an even draw; either way what is held out is of the draw.
 """
 
 import json
@@ -33,7 +34,7 @@ from ...data.folds import cross_fit, hold_out, row_keys, stratified_folds
 from ...errors import TableError
 from ...inspection import DriftReference, Metrics, Predictions, describe, predictions
 from ...tables.files import SUFFIXES, stem_of
-from ...tables.kinds import CATEGORY, COLUMN_KINDS, DATE, FEW
+from ...tables.kinds import CATEGORY, COLUMN_KINDS, DATE, FEW, NUMBER
 from ...tables.read import Rows, Scan, read_table, scan, typed
 from ...text import did_you_mean, listed, plain, plural, quoted, shown
 from ..files import ModelFile, save
@@ -69,6 +70,9 @@ MOST_REFERENCE_FEATURES = 1000
 
 NOT_SETTABLE = ("callback", "verbose", "random_state", "time_limit")
 """Parameters that are objects, or set by options of their own."""
+
+KINDS = {NUMBER: "Numbers", CATEGORY: "Categories", DATE: "Dates"}
+"""Kinds of columns, as lines begin that list them."""
 
 MOST_NAMED = 8
 """Columns, or classes, that a line names."""
@@ -238,20 +242,17 @@ def _describe(rows: Rows, codes: np.ndarray, classes: np.ndarray, screen: Screen
     size = f"{plural(len(codes), 'row')}, {plural(len(rows.kinds), 'feature')}"
     screen.say(f"{rows.label}: {size}; {quoted(rows.target)}: {_some(names)}")
     columns = dict(zip(rows.kinds, rows.X.columns, strict=True))
-    levels = [
-        f"{quoted(name)} ({len(columns[name].unique().drop_null())})"
-        for name, kind in rows.kinds.items()
-        if kind == CATEGORY
-    ]
-    numbers = [
-        quoted(name) + " (a date)" * (kind == DATE)
-        for name, kind in rows.kinds.items()
-        if kind != CATEGORY
-    ]
-    for title, names in (("Numbers", numbers), ("Categories", levels)):
-        if names:
-            screen.say(f"{title}: {_some(names)}")
-    missing = Counter({name: column.null_count for name, column in columns.items()})
+    for kind, title in KINDS.items():
+        of_kind = [name for name in columns if rows.kinds[name] == kind]
+        texts = [
+            quoted(name) + f" ({len(columns[name].unique().drop_null())})" * (kind == CATEGORY)
+            for name in of_kind
+        ]
+        if texts:
+            screen.say(f"{title}: {_some(texts)}")
+    missing = Counter(
+        {n: column.is_null(nan_is_null=True).sum().as_py() for n, column in columns.items()}
+    )
     if missing.total():
         cells = [f"{quoted(name)} {n:,}" for name, n in missing.most_common() if n]
         screen.say(f"{plural(missing.total(), 'missing cell')}: {_some(cells)}.")

@@ -171,15 +171,8 @@ class LoadedModel:
                     f"there are {len(names)}: {listed(names)}."
                 )
             return names
-        missing = [name for name in self.names if name not in source.names]
+        check_columns(self.names, source, "that the model was fitted to")
         extra = [name for name in names if name not in self.names]
-        if missing:
-            raise TableError(
-                f"{source.label}: the columns are not those that the model was fitted to: it lacks "
-                f"{listed(missing, 8)}.{f' It has {listed(extra, 8)} besides.' if extra else ''}",
-                missing_columns=missing,
-                extra_columns=extra,
-            )
         if extra:
             screen.say(f"{source.label}: the model does not use {listed(extra, 8)}.")
         return self.names
