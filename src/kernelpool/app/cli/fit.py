@@ -71,7 +71,7 @@ MOST_REFERENCE_FEATURES = 1000
 NOT_SETTABLE = ("callback", "verbose", "random_state", "time_limit")
 """Parameters that are objects, or set by options of their own."""
 
-KINDS = {NUMBER: "Numbers", CATEGORY: "Categories", DATE: "Dates"}
+TITLES = {NUMBER: "Numbers", CATEGORY: "Categories", DATE: "Dates"}
 """Kinds of columns, as lines begin that list them."""
 
 MOST_NAMED = 8
@@ -242,7 +242,7 @@ def _describe(rows: Rows, codes: np.ndarray, classes: np.ndarray, screen: Screen
     size = f"{plural(len(codes), 'row')}, {plural(len(rows.kinds), 'feature')}"
     screen.say(f"{rows.label}: {size}; {quoted(rows.target)}: {_some(names)}")
     columns = dict(zip(rows.kinds, rows.X.columns, strict=True))
-    for kind, title in KINDS.items():
+    for kind, title in TITLES.items():
         of_kind = [name for name in columns if rows.kinds[name] == kind]
         texts = [
             quoted(name) + f" ({len(columns[name].unique().drop_null())})" * (kind == CATEGORY)
@@ -251,7 +251,7 @@ def _describe(rows: Rows, codes: np.ndarray, classes: np.ndarray, screen: Screen
         if texts:
             screen.say(f"{title}: {_some(texts)}")
     missing = Counter(
-        {n: column.is_null(nan_is_null=True).sum().as_py() for n, column in columns.items()}
+        {n: int(np.sum(column.is_null(nan_is_null=True))) for n, column in columns.items()}
     )
     if missing.total():
         cells = [f"{quoted(name)} {n:,}" for name, n in missing.most_common() if n]
