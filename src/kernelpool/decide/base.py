@@ -59,9 +59,7 @@ class MetaClassifier(ClassifierMixin, MetaEstimatorMixin, Estimator):
         raise NotImplementedError
 
     def _attributes(self) -> dict[str, Any]:
-        if not self.__sklearn_is_fitted__():
-            return {}
-        values = {f"{name}_": value for name, value in vars(fitted_record(self)).items()}
+        values = super()._attributes()
         for name in ("classes_", "n_features_in_", "feature_names_in_", "columns_"):
             with suppress(AttributeError):
                 values[name] = getattr(self._inner, name)
