@@ -2,8 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
 
+from kernelpool import SharedKernelClassifier
 from kernelpool.app.report import write_report
 
 from .chromium import BINARY, REASON, Chromium
@@ -103,6 +105,22 @@ def test_the_explorer_counts_rows_that_are_accepted_drawn_and_wrong(
         assert f"{name} {cell}" in shown(browser, ".detail")
     browser.run("document.querySelector('.kernel').dispatchEvent(new MouseEvent('click'))")
     assert "of all rows" in shown(browser, ".profile")
+
+
+def test_the_explorer_shows_most_rows_where_a_few_lie_far_out(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=200)
+    X = rng.normal(size=(200, 2)) + y[:, None]
+    X[:3, 0] = [900.0, 1000.0, -800.0]
+    model = SharedKernelClassifier(2, training="em", random_state=0, tol=0.02).fit(X[3:], y[3:])
+    browser.open(write_report(model, None, None, tmp_path / "page.html", X_test=X, y_test=y))
+    assert browser.trouble == []
+    assert shown(browser, ".counted").endswith("; 3 lie beyond the edge, where they are drawn")
+    across = "[...document.querySelectorAll('.point')].map(p => +p.getAttribute('cx'))"
+    places = np.array(browser.run(across))
+    left, right = places.min(), places.max()
+    np.testing.assert_array_equal(places[:3], [right, right, left])
+    assert np.ptp(places[3:]) > 0.5 * (right - left)
 
 
 @pytest.mark.slow

@@ -109,9 +109,13 @@
       points = new Array(n).fill(null);
       const every = [...Array(n).keys()].filter((i) => visible.has(group(i)));
       const inside = every.filter((i) => data.values[i][a] !== null && data.values[i][b] !== null);
-      const range = (f) => {
-        let low = Infinity, high = -Infinity;
-        for (const i of inside.length ? inside : Array(n).keys()) if (data.values[i][f] !== null) { low = Math.min(low, data.values[i][f]); high = Math.max(high, data.values[i][f]); }
+      const range = (f) => {  // where most rows are, if a few lie so far out that the others would be a strip
+        const column = (inside.length ? inside : [...Array(n).keys()]).map((i) => data.values[i][f]).filter((v) => v !== null).sort((p, q) => p - q);
+        const at = (share) => column[Math.round(share * (column.length - 1))];
+        const [near, far] = [at(0.05), at(0.95)];
+        const most = column.filter((v) => v >= 1.5 * near - 0.5 * far && v <= 1.5 * far - 0.5 * near);
+        let [low, high] = [at(0), at(1)];
+        if (near < far && most[most.length - 1] - most[0] < 0.5 * (high - low)) [low, high] = [most[0], most[most.length - 1]];
         const margin = 0.05 * (high - low) || Math.abs(high) * 0.05 || 1;
         return [low - margin, high + margin];
       };
@@ -133,16 +137,18 @@
       for (const [v, text] of up) { make(plane, "line", { x1: left, x2: W - RIGHT, y1: py(v), y2: py(v), class: "grid" }); make(plane, "text", { x: LEFT - 6, y: py(v) + 4, "text-anchor": "end" }, text); }
       make(plane, "text", { x: (W + LEFT) / 2, y: H - 8, "text-anchor": "middle", class: "axis" }, data.features[a]);
       make(plane, "text", { x: 14, y: (H - BOTTOM) / 2, "text-anchor": "middle", class: "axis", transform: "rotate(-90 14 " + (H - BOTTOM) / 2 + ")" }, data.features[b]);
-      let accepted = 0, wrong = 0, labeled = 0;
+      let accepted = 0, wrong = 0, labeled = 0, beyond = 0;
       for (const i of every) {
         const absent = data.values[i][a] === null || data.values[i][b] === null;
         const refused = data.ambiguity[i] > level;
         if (!refused) { accepted++; if (data.true[i] >= 0) { labeled++; if (data.true[i] !== data.named[i]) wrong++; } }
         const faded = chosen >= 0 && data.nearest[i] !== chosen;
-        points[i] = make(plane, "circle", { cx: px(data.values[i][a]), cy: py(data.values[i][b]), r: 3.2, class: "point " + colors[group(i)] + (absent ? " absent" : "") + (refused ? " refused" : "") + (faded ? " faded" : "") + (data.true[i] >= 0 && data.true[i] !== data.named[i] ? " wrong" : "") });
+        const [v, w] = [data.values[i][a], data.values[i][b]];
+        if (!absent && (v < x0 || v > x1 || w < y0 || w > y1)) beyond++;
+        points[i] = make(plane, "circle", { cx: v === null ? px(v) : Math.max(left, Math.min(W - RIGHT, px(v))), cy: w === null ? py(w) : Math.max(TOP, Math.min(bottom, py(w))), r: 3.2, class: "point " + colors[group(i)] + (absent ? " absent" : "") + (refused ? " refused" : "") + (faded ? " faded" : "") + (data.true[i] >= 0 && data.true[i] !== data.named[i] ? " wrong" : "") });
         points[i].addEventListener("mouseenter", () => pick(i));
       }
-      counted.textContent = accepted + " of " + every.length + " rows accepted (" + percent(every.length ? accepted / every.length : 0) + ")" + (labeled ? "; " + percent(wrong / labeled) + " of them wrong" : "") + (every.length > inside.length ? "; in " + (every.length - inside.length) + " a value is missing" : "");
+      counted.textContent = accepted + " of " + every.length + " rows accepted (" + percent(every.length ? accepted / every.length : 0) + ")" + (labeled ? "; " + percent(wrong / labeled) + " of them wrong" : "") + (every.length > inside.length ? "; in " + (every.length - inside.length) + " a value is missing" : "") + (beyond ? "; " + beyond + (beyond > 1 ? " lie" : " lies") + " beyond the edge, where they are drawn" : "");
       const field = make(plane, "svg", { x: left, y: TOP, width: W - left - RIGHT, height: bottom - TOP, viewBox: [left, TOP, W - left - RIGHT, bottom - TOP].join(" ") });
       for (const kernel of ticked("rings") ? data.kernels : data.kernels.filter((k) => k.index === chosen)) {
         const owner = kernel.classes.length ? kernel.classes[0][0] : -1;
