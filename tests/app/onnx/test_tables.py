@@ -127,6 +127,9 @@ def exported(name, kind, missing):
 @pytest.mark.parametrize("name", MODELS)
 def test_graphs_answer_as_python_does(name, kind, missing):
     model, graph, X, refuses, said = exported(name, kind, missing)
+    if missing and not refuses and numbers_of(X):  # infinite numbers are missing cells
+        X = X.copy()
+        X.loc[3, numbers_of(X)[0]] = np.inf
     assert len(said) == (refuses and missing)
     assert all(f"'{column}'" in text for column in X for text in said)
     rows = X.dropna() if refuses else X

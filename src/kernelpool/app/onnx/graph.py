@@ -24,6 +24,7 @@ IR_VERSION = 9
 """Version of the format. Runtimes from 2023 on read it and `OPSETS` (onnxruntime 1.14)."""
 
 LOGICAL: dict[Any, str] = {
+    np.isinf: "IsInf",
     np.isnan: "IsNaN",
     np.logical_not: "Not",
     np.equal: "Equal",
@@ -154,7 +155,7 @@ class Tensor(NDArrayOperatorsMixin):
             return self
         g.complete = True
         n_missing = g.op("ReduceSum", np.isnan(self).astype(np.int64), keepdims=0, dtype=np.int64)
-        nothing = g.op("Gather", np.zeros(1), np.minimum(n_missing, 1))
+        nothing = g.op("Gather", np.zeros(1), (n_missing > 0).astype(np.int64))
         # what a runtime quotes where the node fails
         g.nodes[-1].name = "A cell is missing, and the exported network takes complete rows only"
         return self + nothing

@@ -29,7 +29,7 @@ def inputs_of(g: Graph, steps: Any, network: Any, outside: Any) -> tuple[list[An
         ]
         return inputs, _coded([Tensor(g, name) for name in free], columns)
     width = int(steps[0].n_features_in_) if steps else len(columns)
-    x = Tensor(g, "X").astype(g.dtype)
+    x = finite(Tensor(g, "X").astype(g.dtype))
     if steps:  # of skl2onnx's operators some have no rule for shapes
         x = _stepped(g, steps, x, width).node("Reshape", [-1, len(columns)])
     return [("X", "X", NUMBER, outside, width)], x
@@ -89,4 +89,9 @@ def _coded(cells: list[Tensor], columns: Columns) -> Tensor:
                 default_float=float(len(names)),
             )
         encoded.append(column.astype(g.dtype))
-    return g.hstack(encoded)
+    return finite(g.hstack(encoded))
+
+
+def finite(x: Tensor) -> Tensor:
+    """Infinite numbers are missing cells, as in data frames."""
+    return x.graph.where(np.isinf(x), np.nan, x)
