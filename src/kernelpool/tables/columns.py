@@ -47,8 +47,8 @@ from .kinds import (
     parsed_numbers,
 )
 
-FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
-"""Libraries of data frames in memory."""
+FRAMES = ("pandas", "polars", "pyarrow")
+"""Libraries of data frames that are returned as such; rows of others are returned as arrays."""
 
 BY_CELLS = "by cells"
 """What a column holds by its type where its cells decide."""
@@ -163,7 +163,7 @@ class Columns:
         ranges: list[np.ndarray | None] = [None] * len(cells)
         types = [_type_of(column) for column in cells]
         for i, column in enumerate(cells):
-            kind = CATEGORY if i in chosen else named._kind_of(i, column, by_type)
+            kind = CATEGORY if i in chosen else named._kind_of(column, by_type)
             if kind == CATEGORY:
                 values = distinct_texts(_values(column), missing)[1]
                 categories[i] = sorted_categories(set(values))
@@ -173,10 +173,6 @@ class Columns:
             if frame is None and _form(column) != BY_CELLS:
                 continue
             ranges[i] = _whole_range(named._numbers(i, column, kind, strict=True)[0])
-        if frame is None:
-            return replace(
-                named, categories=tuple(categories), types=tuple(types) if DATE in types else ()
-            )
         return replace(
             named,
             categories=tuple(categories),
@@ -198,27 +194,15 @@ class Columns:
                 ColumnWarning,
             )
 
-    def _kind_of(self, i: int, column: Any, by_type: bool) -> str:
-        """The kind of a column, a category only if `by_type`. KernelpoolError where a few cells are
-        odd.
-        """
+    def _kind_of(self, column: Any, by_type: bool) -> str:
+        """The kind of a column, a category only if `by_type`."""
         form = _form(column)
         if form != BY_CELLS:
             return form if form == DATE or (form == CATEGORY and by_type) else NUMBER
-        values = _values(column)
         cells = Cells(self.missing)
-        cells.add(values)
-        if cells.kind is None:
-            at, texts = distinct_texts(values, self.missing)
-            row = int(np.argmax(at == texts.index(str(cells.odd))))
-            looks = odd_cell(cells.odd)[0]
-            raise KernelpoolError(
-                f"{_capital(self.label(i))} of X holds {quoted(cells.odd)} in row {row}"
-                + f" ({looks})" * bool(looks)
-                + ", where others are numbers or dates. Make it a number, or None where it is "
-                "missing; if this is a column of categories, name it in categorical_features."
-            )
-        return cells.kind if by_type or cells.kind == DATE else NUMBER
+        cells.add(_values(column))
+        kind = cells.kind or (NUMBER if NUMBER in cells.forms else DATE)  # to find odd ones
+        return kind if by_type or kind == DATE else NUMBER
 
     # -- in and out --------------------------------------------------------------------------------
 
@@ -241,12 +225,14 @@ class Columns:
                 out[:, i], example = self._numbers(i, column, self.kinds[i])
                 unread += example
                 continue
-            out[:, i] = self._codes(column, values)
-            if 0 < len(values) <= FEW and np.nanmin(out[:, i], initial=np.inf) == len(values):
-                others = np.unique(distinct_texts(_values(column), self.missing)[1])
+            at, texts = distinct_texts(_values(column), self.missing)
+            place = codes_of(values.tolist())
+            codes = [place.get(text, float(len(values))) for text in texts]
+            out[:, i] = np.array([*codes, np.nan])[at]
+            if 0 < len(values) <= FEW and min(codes, default=0) == len(values):
                 warn(
                     f"{self.label(i)} of X holds none of the categories that it had in the fit: "
-                    f"found {listed(others.tolist())}, expected {listed(values.tolist())}.",
+                    f"found {listed(sorted(set(texts)))}, expected {listed(values.tolist())}.",
                     ColumnWarning,
                 )
         if unread:
@@ -255,14 +241,6 @@ class Columns:
                 ColumnWarning,
             )
         return out
-
-    def _codes(self, column: Any, values: np.ndarray) -> np.ndarray:
-        """The code of each cell among `values`, their number for any other, NaN where one is
-        missing, (n,).
-        """
-        at, texts = distinct_texts(_values(column), self.missing)
-        place = codes_of(values.tolist())
-        return np.array([*(place.get(text, float(len(values))) for text in texts), np.nan])[at]
 
     def _numbers(
         self, i: int, column: Any, kind: str, strict: bool = False
@@ -277,13 +255,11 @@ class Columns:
         row = int(np.argmax(bad))
         cell = quoted(column[row])
         if strict or np.isnan(x).all():
-            advice = (
-                "Write dates as 2024-01-31."
-                if kind == DATE
-                else "If it is a column of categories, name it in categorical_features."
-            )
+            looks = odd_cell(column[row])[0]
             raise KernelpoolError(
-                f"{_capital(self.label(i))} of X must hold {kind}s; row {row} holds {cell}. {advice}"
+                f"{_capital(self.label(i))} of X must hold {kind}s; row {row} holds {cell}"
+                + f" ({looks})" * bool(looks)
+                + ". If it is a column of categories, name it in categorical_features."
             )
         return x, [f"{self.label(i)} ({plural(int(bad.sum()), 'cell')} such as {cell})"]
 
@@ -337,21 +313,10 @@ class Columns:
             return np.array(
                 [completed.get(i) or _listed(column) for i, column in enumerate(columns)], object
             ).T
-        library = frame.implementation
-        out = frame.to_native()
-        out = out.copy() if library.is_pandas() else out
         for i, cells in completed.items():
-            column = nw.to_native(columns[i])
-            if library.is_pandas():
-                column = _like_pandas(column, cells)
-                whole = self.types[i] == "int" and column.dtype == float  # a float to hold NaN
-                whole = whole and (column == column.round()).all()
-                out.isetitem(i, column.astype(np.int64) if whole else column)
-            elif library.is_pyarrow():
-                out = out.set_column(i, out.column_names[i], _like_arrow(column, cells))
-            else:
-                out = out.with_columns(type(column)(column.name, cells, column.dtype, strict=False))
-        return out
+            column = nw.from_native(_like(nw.to_native(columns[i]), cells), series_only=True)
+            frame = frame.with_columns(column.alias(columns[i].name))
+        return frame.to_native()
 
     def rounded(self, x: np.ndarray) -> np.ndarray:
         """Rows from a model, (n, d), with whole numbers within the range of their column where it
@@ -384,17 +349,6 @@ class Columns:
         if not at:
             raise KernelpoolError(f"{argument} must hold at least one column.")
         return at
-
-    def unknown(self, X: Any) -> dict[str, int]:
-        """How many cells of each categorical column hold a value that is not among its
-        categories.
-        """
-        x = self.encode(X)
-        return {
-            name: int((x[:, i] == n - 1).sum())
-            for i, (name, n) in enumerate(zip(self._names(), self.levels, strict=True))
-            if n
-        }
 
     # -- shapes ------------------------------------------------------------------------------------
 
@@ -519,25 +473,17 @@ def codes_of(values: Sequence[str]) -> dict[str, float]:
 
 def holds_text(X: Any) -> bool:
     """Whether an array or a list of rows may hold more than numbers."""
-    if isinstance(X, np.ndarray):
-        if X.dtype == object and X.ndim == 2:
-            types = set(map(type, X.flat))
-            return any(issubclass(t, str | bool | np.bool_ | date) for t in types)
-        return X.dtype.kind in "UM" and X.ndim == 2
-    first = X[0] if isinstance(X, list | tuple) and len(X) else None
-    return isinstance(first, list | tuple) and any(
-        isinstance(cell, str | date) for row in X for cell in row
-    )
+    if isinstance(X, list | tuple) and len(X) and isinstance(X[0], list | tuple):
+        return any(isinstance(cell, str | date) for row in X for cell in row)
+    if not isinstance(X, np.ndarray) or X.ndim != 2:
+        return False
+    types = set(map(type, X.flat)) if X.dtype == object else ()
+    return X.dtype.kind in "UM" or any(issubclass(t, str | bool | np.bool_ | date) for t in types)
 
 
 def _frame(X: Any) -> Any:
     """A data frame in memory as narwhals has it; None for anything else."""
-    try:
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-    except nw.exceptions.DuplicateError:
-        names = list(map(str, X.columns))
-        twice = [name for i, name in enumerate(names) if name in names[:i]]
-        raise KernelpoolError(f"X has several columns {listed(twice)}; rename them.") from None
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return frame
     return nw.from_arrow(X, backend="pyarrow") if is_table(X) else None
@@ -651,21 +597,16 @@ def _values(column: Any) -> Any:
 
 def _type_of(column: Any) -> str:
     """The name in `READ` of the type of the cells, "date", or ""."""
+    dtype = column.dtype
     if isinstance(column, np.ndarray):
         return ""
-    dtype = column.dtype
     if dtype in (nw.Categorical, nw.Enum) and column.implementation.is_pandas():
         return f"category {_type_of(column.cat.get_categories())}"
     if dtype == nw.Object:
         types = {type(cell).__name__ for cell in _listed(column) if not is_missing(cell)}
-        return next((t for t in types if t in READ), "") if len(types) == 1 else ""
-    kinds = {
-        "bool": dtype == nw.Boolean,
-        "int": dtype.is_integer(),
-        "float": dtype.is_float(),
-        DATE: dtype in (nw.Date, nw.Datetime),
-    }
-    return next((kind for kind, is_kind in kinds.items() if is_kind), "")
+        return types.pop() if len(types) == 1 and types <= READ.keys() else ""
+    name = str(dtype).lower().removeprefix("u")  # unsigned
+    return next((kind for kind in (*READ, DATE) if name.startswith(kind)), "")
 
 
 def _whole_range(x: np.ndarray) -> np.ndarray | None:
@@ -695,12 +636,10 @@ def _parsed(column: Any, kind: str, missing: Sequence[str]) -> tuple[np.ndarray,
 
 
 def _floats(column: Any) -> np.ndarray:
-    if isinstance(column, np.ma.MaskedArray):
-        return np.ma.filled(column.astype(np.float64), np.nan)
     if column.dtype in OBJECTS:
         return np.array([np.nan if is_missing(cell) else float(cell) for cell in _listed(column)])
     if isinstance(column, np.ndarray):
-        return column.astype(np.float64)
+        return np.ma.filled(column.astype(np.float64), np.nan)
     column = column.cast(nw.Float64) if column.dtype == nw.Boolean else column
     return np.asarray(column.to_numpy(), np.float64)
 
@@ -725,24 +664,23 @@ def _dates_like(column: Any, stamps: list[Any]) -> list[Any]:
     return stamps
 
 
-def _like_pandas(column: Any, cells: list[Any]) -> Any:
+def _like(column: Any, cells: list[Any]) -> Any:
     """Cells as a column of the type and index of another, where they fit."""
-    import pandas as pd
+    library = type(column).__module__.partition(".")[0]
+    if library == "pyarrow":
+        import pyarrow as pa
 
+        try:
+            return pa.chunked_array([cells], column.type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            return pa.chunked_array([cells])
+    if library != "pandas":
+        return type(column)(column.name, cells, column.dtype, strict=False)
     if hasattr(column, "cat"):
         new = [v for v in dict.fromkeys(cells) if v not in column.cat.categories]
         column = column.cat.add_categories(new)
-    series = pd.Series(cells, column.index, object)
+    series = type(column)(cells, column.index, object)
     try:
         return series.astype(column.dtype)
     except (TypeError, ValueError):
         return series.infer_objects()
-
-
-def _like_arrow(column: Any, cells: list[Any]) -> Any:
-    import pyarrow as pa
-
-    try:
-        return pa.array(cells, column.type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array(cells)

@@ -19,8 +19,8 @@ A word is neither a number, however it is written, nor a date.
 """
 
 import re
-from collections.abc import Callable, Container, Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Container, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -63,14 +63,13 @@ LEADING_ZEROS = re.compile(r"[+-]?0[0-9]+")
 
 PLAIN_DATE = re.compile(
     r"(?:([0-9]{4})[-/]([0-9]{1,2})[-/]([0-9]{1,2})|([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4}))"
-    r"(?:[T ]+([0-9]{1,2})(?::([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?)?"
-    r" *(?:Z|([+-])([0-9]{2}):?([0-9]{2}))?)?"
+    r"(?:[T ]+([0-9]{1,2})((?::[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)? *(?:Z|[+-][0-9]{2}:?[0-9]{2})?))?"
 )
-"""Year, month and day, or day, month and year; hour, minute, second and its fraction; sign, hours
-and minutes of the zone. Without a zone, times are in UTC.
+"""Year, month and day, or day, month and year; the hour, and the rest of the time with its zone.
+Without one, times are in UTC.
 """
 
-EPOCH = datetime(1970, 1, 1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 FIRST_CELLS = 1000
 """By which a column of words is known at once."""
@@ -122,17 +121,14 @@ def day_of(text: str) -> float:
     match = PLAIN_DATE.fullmatch(text)
     if match is None:
         return np.nan
-    *day, hour, minute, second, fraction, sign, zone_hours, zone_minutes = match.groups()
+    *day, hour, rest = match.groups()
     year, month, of_month = day[:3] if day[0] else day[:2:-1]
-    microseconds = f"{fraction or 0:0<6}"[:6]
-    zone = timedelta(hours=int(zone_hours or 0), minutes=int(zone_minutes or 0))
-    numbers = (year, month, of_month, hour or 0, minute or 0, second or 0, microseconds)
+    time = f"{hour or 0:0>2}{(rest or '').replace(' ', '')}"
     try:
-        at = datetime(*[int(text) for text in numbers])  # type: ignore[arg-type]
+        at = datetime.fromisoformat(f"{year}-{month:0>2}-{of_month:0>2}T{time}")
     except ValueError:  # there is no such day or time
         return np.nan
-    since = at - EPOCH
-    return (since + zone if sign == "-" else since - zone) / timedelta(days=1)
+    return (at.replace(tzinfo=at.tzinfo or UTC) - EPOCH) / timedelta(days=1)
 
 
 # -- cells of a column -----------------------------------------------------------------------------
@@ -199,13 +195,6 @@ def parsed_numbers(texts: Any, missing: Sequence[str] = ()) -> tuple[np.ndarray,
 
 def parsed_days(texts: Any, missing: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
     """The same of dates, as days since 1970."""
-    if _is_arrow_text(texts):
-        import pyarrow as pa
-
-        stamps = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
-        cells = _arrow_cast(arrow_text(texts, missing), stamps)
-        if cells is not None:
-            return cells[0] / MICROSECONDS, cells[1]
     return _parsed(texts, missing, day_of)
 
 
@@ -228,6 +217,8 @@ class Cells:
     odd : str or None
         The first cell that is neither a number nor a date; where there is none, the first that is
         no number.
+    forms : set of str
+        What cells are: NUMBER, DATE, "zeros", "odd" or "word".
     """
 
     def __init__(self, missing: Sequence[str] = ()) -> None:
@@ -235,21 +226,21 @@ class Cells:
         self.odd: str | None = None
         self._few: set[str] = set()  # at most FEW + 1 of all cells
         self._words: set[str] = set()  # at most FEW_WORDS + 1
-        self._forms: set[str] = set()  # of the cells
+        self.forms: set[str] = set()
 
     @property
     def kind(self) -> str | None:
         """`NUMBER`, `CATEGORY` or `DATE`; None where a few cells are odd. Without any cell, a
         number.
         """
-        if self._forms == {DATE}:
+        if self.forms == {DATE}:
             return DATE
-        if self._forms <= {NUMBER}:
+        if self.forms <= {NUMBER}:
             return NUMBER
         is_few = len(self._few) <= FEW
         if is_few and self._few <= BOOLEANS.keys():
             return CATEGORY
-        if "zeros" in self._forms or len(self._words) > FEW_WORDS or (self._words and is_few):
+        if "zeros" in self.forms or len(self._words) > FEW_WORDS or (self._words and is_few):
             return CATEGORY
         return None
 
@@ -261,14 +252,14 @@ class Cells:
             return None  # all is known
         numbers = self._plain_numbers(texts)
         if numbers is not None:
-            self._forms.add(NUMBER)
+            self.forms.add(NUMBER)
             return numbers
         distinct = texts.unique() if _is_arrow(texts) else texts
         for text in dict.fromkeys(distinct_texts(distinct, self.missing)[1]):
             if len(self._few) <= FEW:
                 self._few.add(text)
             form = self._form(text)
-            self._forms.add(form)
+            self.forms.add(form)
             if form in (NUMBER, "zeros"):
                 continue
             if self.odd is None or (form != DATE and PLAIN_DATE.fullmatch(self.odd)):
@@ -354,34 +345,19 @@ def arrow_text(column: Any, missing: Sequence[str]) -> Any:
 
 def _arrow_numbers(texts: Any, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray] | None:
     """Cells as float64, and where one is not finite; None where some are neither numbers nor
-    missing.
+    missing. What Arrow reads is what `number_of` reads, or is not finite.
     """
     import pyarrow as pa
 
-    if not missing:  # hardly ever is a cell not plain
-        cells = _arrow_cast(texts, (pa.float64(),))
-        if cells is not None and not cells[1].any():
-            return cells
-    return _arrow_cast(arrow_text(texts, missing), (pa.float64(),))
-
-
-def _arrow_cast(text: Any, types: Iterable[Any]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Stripped text as the first of some types that all cells can have, as float64, and where a
-    cell is not finite; None where there is no such type.
-
-    What Arrow reads is what `number_of` and `day_of` read, or is not finite.
-    """
-    import pyarrow as pa
-
-    for kind in types:
+    for plain in (False, True) if not missing else (True,):  # hardly ever is a cell not plain
+        text = arrow_text(texts, missing) if plain else texts
         try:
-            text[:FIRST_CELLS].cast(kind)  # a cast that fails is slow
-            cells = text.cast(kind)
+            text[:FIRST_CELLS].cast(pa.float64())  # a cast that fails is slow
+            x = text.cast(pa.float64()).to_numpy(zero_copy_only=False)
         except pa.ArrowInvalid:
             continue
-        if pa.types.is_temporal(kind):
-            cells = cells.cast(pa.int64())
-        x = cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        x = np.where(np.isfinite(x), x, np.nan)
-        return x, np.isnan(x) & text.is_valid().to_numpy(zero_copy_only=False)
+        finite = np.isfinite(x)
+        bad = ~finite & text.is_valid().to_numpy(zero_copy_only=False)
+        if plain or not bad.any():
+            return np.where(finite, x, np.nan), bad
     return None
