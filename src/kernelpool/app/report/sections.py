@@ -136,7 +136,7 @@ def outliers(results: Results) -> list[tuple[RowSet, np.ndarray, Predictions, An
     if not results.scores:
         return []
     inside = results.inside
-    found = []
+    listed = []
     usual = None
     for part, x, score, bound in zip(
         results.row_sets, results.x, results.scores, results.bounds, strict=False
@@ -151,8 +151,8 @@ def outliers(results: Results) -> list[tuple[RowSet, np.ndarray, Predictions, An
         else:
             answers = predictions(results.model, few.X, score=False)
         odd = [[]] * len(at) if usual is None else _odd(inside, few.X, x[at], score[at], usual)
-        found.append((few, score[at], answers, odd))
-    return found
+        listed.append((few, score[at], answers, odd))
+    return listed
 
 
 def _surprise(inside: FittedPipeline, x: np.ndarray, score: np.ndarray) -> np.ndarray:
