@@ -2,8 +2,9 @@
 node.
 
 The converters of the methods (`kernelpool.rbf.onnx` and its like) get a `Tensor` of rows and a
-fitted record, and import nothing from here. What several of them need is a method of `Tensor` or
-`Graph`. Distances are taken from x - mean, so that float32 loses no more than it must; squares are
+fitted record, and import nothing from here. Forward steps that use NumPy's functions and operators
+alone are written once, in the method's `network.py`, for arrays and tensors; what several converters
+need besides is a method of `Tensor` or `Graph`. Distances are taken from x - mean, so that float32 loses no more than it must; squares are
 expanded in float64 alone.
 """
 
@@ -180,9 +181,8 @@ class Tensor(NDArrayOperatorsMixin):
         subtracted in a second step.
         """
         self.graph.offset = max(self.graph.offset, float(np.max(np.abs(origin / unit))))
-        first = origin.astype(self.graph.dtype).astype(np.float64)
-        x = self - first
-        return (x if (first == origin).all() else x - (origin - first)) * (1 / unit)
+        first = origin.astype(self.dtype).astype(np.float64)
+        return (self - first - (origin - first)) * (1 / unit)
 
     def framed(self, frame: Any) -> "Tensor":
         """`Frame.inside`."""
