@@ -153,7 +153,7 @@ def test_of_more_rows_than_memory_holds_all_but_those_held_out_train(run, monkey
 
     monkeypatch.setattr(kernelpool.SharedKernelClassifier, "fit", fitting)
     ran = run(*FIT, *QUICK)
-    assert "drawn" not in ran.err
+    assert "600 rows, 2 features; of 100 drawn evenly" in ran.err
     file = load_file("d.safetensors")
     n_held_out = len(file.codes)
     trained = {tuple(row.values()) for X, _ in batches for row in X.to_pylist()}

@@ -239,8 +239,13 @@ def _describe(rows: Rows, codes: np.ndarray, classes: np.ndarray, screen: Screen
     without, *counts = np.bincount(codes + 1).tolist()
     names = [f"{shown(label, 24)} {n:,}" for label, n in zip(classes, counts, strict=True)]
     names += [f"{plural(without, 'row')} without a class"] * bool(without)
-    size = f"{plural(len(codes), 'row')}, {plural(len(rows.kinds), 'feature')}"
-    screen.say(f"{rows.label}: {size}; {quoted(rows.target)}: {_some(names)}")
+    is_drawn = rows.weight is not None
+    n_rows = plural(rows.n_rows if is_drawn else len(codes), "row")
+    of_draw = f"of {len(codes):,} drawn evenly " * is_drawn
+    features = plural(len(rows.kinds), "feature")
+    screen.say(
+        f"{rows.label}: {n_rows}, {features}; {of_draw}{quoted(rows.target)}: {_some(names)}"
+    )
     columns = dict(zip(rows.kinds, rows.X.columns, strict=True))
     for kind, title in TITLES.items():
         of_kind = [name for name in columns if rows.kinds[name] == kind]
