@@ -36,16 +36,6 @@ N_CELLS = 6000
 """Cells of the regions of classes, about, of all pairs of features together."""
 
 
-def series_of(results: Results) -> list[str]:
-    """The series of each class, that of its color on the page: the most frequent ones have their
-    own.
-    """
-    y = results.row_sets[0].y
-    count = np.bincount(y[y >= 0], minlength=len(results.names))
-    frequent = np.sort(np.argsort(-count, kind="stable")[:N_SERIES]).tolist()
-    return [f"s{frequent.index(k)}" if k in frequent else "other" for k in range(len(count))]
-
-
 def explore(results: Results) -> dict[str, Any] | None:
     """What the page's script draws; None where no column holds numbers."""
     inside = results.inside
@@ -71,7 +61,7 @@ def explore(results: Results) -> dict[str, Any] | None:
     return {
         "features": [text_of(inside.names[i]) for i in axes],
         "labels": results.names[:n_classes],
-        "colors": series_of(results),
+        "colors": [f"s{k}" if k < N_SERIES else "other" for k in range(len(results.names))],
         "ids": [text_of(name) for name in rows.ids],
         "dates": [inside.names[i] in inside.dates for i in axes],
         "values": plain(x[:, axes]),

@@ -39,7 +39,7 @@ from ...errors import KernelpoolError, without_column_warnings
 from ...inspection import DECISIONS, describe, refusals
 from ...text import date_text, decimals_of, text_of
 from . import plots, sections
-from .explorer import explore, series_of
+from .explorer import N_SERIES, explore
 from .results import MOST_EVALUATED, ONE_IN, Results, evaluate
 from .sections import ALPHA
 from .svg import address_of
@@ -211,17 +211,12 @@ def _environment() -> Any:
         own=_own,
         sections=sections,
         explore=explore,
-        series_of=series_of,
+        n_series=N_SERIES,
         one_in=ONE_IN,
         decisions=DECISIONS,
         alpha=ALPHA,
-        versions={
-            "kernelpool": kernelpool.__version__,
-            "scikit-learn": sklearn.__version__,
-            "NumPy": np.__version__,
-            "SciPy": scipy.__version__,
-            "Python": f"{platform.python_version()}, {platform.system()}",
-        },
+        libraries=(kernelpool, sklearn, np, scipy),
+        python=f"{platform.python_version()}, {platform.system()}",
     )
     return environment
 
