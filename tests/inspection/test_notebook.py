@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import estimator_html_repr
 
 from kernelpool import SharedKernelClassifier
+from kernelpool.inspection import explain
 from kernelpool.inspection.notebook import notebook_summary
 
 
@@ -61,3 +62,20 @@ def test_the_table_has_the_greatest_kernels_first_is_cut_and_escaped():
     summary = notebook_summary(model)
     assert "b 90 %, a 10 %" in summary
     assert "100000900 ± 4<" in summary
+
+
+def test_dates_are_shown_as_dates():
+    """In notebooks and explanations, days without hours as such."""
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    day = np.datetime64("2024-03-01") + rng.integers(0, 20, 200) + 40 * y
+    X = pd.DataFrame({"day": day, "width": rng.normal(size=200)})
+    model = SharedKernelClassifier(2, training="em", random_state=0).fit(X, y)
+    mean = pd.Timestamp(0) + pd.Timedelta(days=round(model.means_[0, 0]))
+    deviation = model.covariances_[0].reshape(2, -1)[0, 0] ** 0.5
+    assert f"<td>{mean.date()} ± {round(deviation, 1):g} days</td>" in model._repr_html_()
+    (why,) = explain(model, X[:1])
+    (part,) = (part for part in why.features if part.name == "day")
+    assert part.value == str(day[0])
+    assert re.fullmatch(r"2024-0[345]-\d\d", part.expected)
+    assert f"day = {day[0]}" in str(why)

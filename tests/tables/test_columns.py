@@ -1,5 +1,6 @@
 """Columns: cells of every kind of table to codes, and back."""
 
+import sys
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
@@ -57,6 +58,21 @@ def test_tables_of_every_kind_have_the_same_codes(kind):
     assert columns.levels == (0, 3, 3, 0)
     assert columns.names == (None if kind in ("array", "list") else tuple(CELLS))
     assert_array_equal(columns.encode(table), CODES)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "objects", "other categories", "polars", "array"])
+def test_pyarrow_is_not_needed(kind, monkeypatch):
+    table = tables().get(kind)
+    days = pd.DataFrame({"day": ["2024-01-31", "?"], "code": ["02134", None], "x": ["1e3", "2"]})
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    if table is None:
+        pytest.skip("polars is not installed")
+    columns = Columns.learn(table)
+    assert columns.levels == (0, 3, 3, 0)
+    assert_array_equal(columns.encode(table), CODES)
+    columns = Columns.learn(days)
+    assert columns.kinds == ("date", "category", "number")
+    assert_array_equal(columns.encode(days), [[19753, 0, 1000], [nan, nan, 2]])
 
 
 @pytest.mark.parametrize("kind", tables())

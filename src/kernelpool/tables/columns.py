@@ -636,11 +636,12 @@ def _parsed(column: Any, kind: str, missing: Sequence[str]) -> tuple[np.ndarray,
 
 
 def _floats(column: Any) -> np.ndarray:
-    if column.dtype in OBJECTS:
+    dtype = column.dtype
+    if dtype in OBJECTS:
         return np.array([np.nan if is_missing(cell) else float(cell) for cell in _listed(column)])
     if isinstance(column, np.ndarray):
         return np.ma.filled(column.astype(np.float64), np.nan)
-    column = column.cast(nw.Float64) if column.dtype == nw.Boolean else column
+    column = column.cast(nw.Float64) if dtype == nw.Boolean else column
     return np.asarray(column.to_numpy(), np.float64)
 
 
