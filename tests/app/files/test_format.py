@@ -14,13 +14,13 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_bytes
 from scipy.stats import multivariate_normal
-from zoo import example, kernels, rows
+from zoo import example, kernels, rows, text_table
 
 import kernelpool
 from kernelpool import SharedKernelClassifier
 from kernelpool.app.files import FORMAT_VERSION, ModelFile, load_file, model_file, read_header
 from kernelpool.errors import KernelpoolError, ModelFileError
-from kernelpool.inspection import predictions
+from kernelpool.inspection import DriftReference, predictions
 
 from .mutations import File
 from .test_round_trip import recorded
@@ -278,6 +278,10 @@ BESIDE = {
         "bins of each of its columns",
     ),
     "no features": (part("reference", features={"tuple": []}), "bins of each of its columns"),
+    "numbers for features": (
+        part("reference", features={"tuple": [1, 2, 3]}),
+        "AttributeError, 'int' object has no attribute 'edges'",
+    ),
     "edges that fall": (feature(edges=[1.0, 0.0]), "edges of .* must rise"),
     "counts of more bins": (feature(counts=[1] * 99), "counts of .* do not fit"),
     "negative counts": (feature(edges=[0.0], counts=[5, -1, 1]), "counts of .* do not fit"),
@@ -300,6 +304,12 @@ def test_a_file_is_checked_before_it_is_written(path):
     file = recorded("shared full")
     with pytest.raises(ModelFileError, match="codes must be whole numbers from 0 to 2"):
         kernelpool.save(replace(file, codes=file.codes + 3), path)
+    for name, X in (
+        ("shared full", rows()[0][:, :2]),
+        ("table", text_table()[0].rename(columns={"size": "width"})),
+    ):
+        with pytest.raises(ModelFileError, match="reference is of other features than the model"):
+            kernelpool.save(replace(recorded(name), reference=DriftReference.of(X)), path)
     assert not path.exists()
 
 

@@ -169,8 +169,9 @@ def test_a_cache_of_a_pipeline_is_not_saved(path, tmp_path):
     assert saved(model, path).memory is None
 
 
-def test_a_file_holds_what_was_recorded_beside_the_model(path):
-    file = recorded("shared full")
+@pytest.mark.parametrize("name", ["shared full", "table", "pipeline", "reject", "conformal", "rbf"])
+def test_a_file_holds_what_was_recorded_beside_the_model(name, path):
+    file = recorded(name)
     kernelpool.save(file, path)
     again = load_file(path)
     for name, value in vars(file).items():

@@ -78,8 +78,13 @@ class ModelFile:
         if self.calibration is not None and self.codes is not None:
             _check_predictions(self.calibration, len(self.codes), self.model)
             _check_codes("codes", self.codes, *self.calibration.probability.shape)
-        if self.reference and len(self.reference.features) != self.model.n_features_in_:
-            raise ModelFileError("The reference is of more or fewer features than the model.")
+        if self.reference is not None:
+            columns = self.reference.columns
+            known = overview(self.model)["feature_names"] or columns.names
+            if len(columns) != self.model.n_features_in_ or (
+                columns.names and list(columns.names) != list(known)
+            ):
+                raise ModelFileError("The reference is of other features than the model.")
 
 
 def overview(model: Any) -> dict[str, Any]:
@@ -105,7 +110,7 @@ def read_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModelFil
             file.check()
             if header["overview"] | overview(file.model) != header["overview"]:
                 raise ModelFileError("The overview in the header is that of another model.")
-            _ask(file.model, arrays)
+            _ask(file, arrays)
     except ModelFileError:
         raise
     except Exception as error:  # whatever a model raises whose parts do not fit together
@@ -163,10 +168,11 @@ def _check_predictions(rows: Predictions, n_rows: int, model: Any) -> None:
 # -- answers ---------------------------------------------------------------------------------------
 
 
-def _ask(model: Any, arrays: dict[str, np.ndarray]) -> None:
-    """Near its centers and far from them, and where cells are missing, a model answers; and it can
-    be sampled.
+def _ask(file: ModelFile, arrays: dict[str, np.ndarray]) -> None:
+    """Near its centers and far from them, and where cells are missing, a model answers; it can be
+    sampled, and such rows compared with the reference.
     """
+    model: Any = file.model
     d = getattr(model, "n_features_in_", 0)
     if not 0 <= d <= sum(array.size + 1 for array in arrays.values()):
         raise ModelFileError("The model in the file has more features than the file has numbers.")
@@ -182,6 +188,8 @@ def _ask(model: Any, arrays: dict[str, np.ndarray]) -> None:
             raise ModelFileError("The predictions of the model in the file are not finite.")
     if hasattr(model, "sample") and len(model.sample(3, random_state=0)[0]) != 3:
         raise ModelFileError("The model in the file cannot be sampled.")
+    if file.reference is not None:
+        file.reference.compare(file.reference.count(x))
 
 
 def _rows(model: Any, d: int, arrays: dict[str, np.ndarray]) -> Any:
