@@ -20,6 +20,7 @@ from ..complete.imputation import averaged
 from ..data.folds import take_rows
 from ..data.scale import mean_and_variance
 from ..records import saved
+from ..rows import map_over_threads
 from ..tables.columns import Columns, indicators_of
 
 EXPONENTS = (-3.0, 5.0)
@@ -186,7 +187,9 @@ class ViewedRows:
         n = len(self.x)
         if n > ROWS_AT_ONCE:
             blocks = np.split(np.arange(n), range(ROWS_AT_ONCE, n, ROWS_AT_ONCE))
-            return np.concatenate([self.take(at).averaged(view, answer) for at in blocks])
+            # one BLAS thread each: several wait for each other longer than they compute
+            answers = map_over_threads(lambda at: self.take(at).averaged(view, answer), blocks)
+            return np.concatenate(answers)
         if view in UNIMPUTED:
             return answer(self.in_view(view, self.x))
         return averaged(

@@ -17,6 +17,7 @@ from scipy.special import log_softmax
 
 from ..arrays import squared_distances
 from ..records import saved, unsaved
+from ..rows import map_over_threads
 
 CACHED_ROWS = 1024
 """Rows that are predicted at a time: their activations stay in the caches."""
@@ -65,11 +66,11 @@ class RBFNetwork:
     def log_proba(self, x: np.ndarray) -> np.ndarray:
         """log P(C_k|x), (n, K)."""
         blocks = np.split(x, range(CACHED_ROWS, len(x), CACHED_ROWS))
-        scores = [
-            self.scores(self.activations(block), (block - self.location) / self.scale)
-            for block in blocks
-        ]
-        return log_softmax(np.concatenate(scores), axis=1)
+        return log_softmax(np.concatenate(map_over_threads(self._scores, blocks)), axis=1)
+
+    def _scores(self, x: np.ndarray) -> np.ndarray:
+        z = (x - self.location) / self.scale
+        return np.asarray(self.scores(self.activations(x), z))
 
     def scores(self, activations: Any, z: Any) -> Any:
         """log P(C_k|x) up to a constant of the row, (n, K)."""
