@@ -138,9 +138,11 @@ def test_graphs_answer_as_python_does(name, kind, missing):
     found = run(graph, rows)
     wanted = answers(model, rows)
     assert found.keys() == wanted.keys()
+    least, most = np.sort(wanted["probabilities"], axis=1)[:, -2:].T
+    apart = most - least > 1e-9  # of classes that are equally probable either may be named
     for key, value in wanted.items():
         if key in ("label", "decision"):
-            assert found[key].tolist() == value.tolist()
+            assert found[key][apart].tolist() == value[apart].tolist()
         else:
             assert_allclose(found[key], value, rtol=1e-5, atol=1e-5, err_msg=key)
     if refuses and missing:
