@@ -130,7 +130,7 @@ def test_several_models_are_compared_by_mcnemars_test(run, model, blurred, new):
     assert "different classes" in run("evaluate", model, "two.st", new, code=4).text
 
 
-def test_check_finds_what_changed(run, model, new):
+def test_check_finds_what_changed(run, blurred, model, new):
     calm = run("check", model, new, "--json").json
     assert calm["moved"] == []
     assert calm["p_value"] > 0.01
@@ -143,6 +143,9 @@ def test_check_finds_what_changed(run, model, new):
     features = load_file(model).reference.features
     assert all(set(vars(bins)) == {"name", "edges", "counts"} for bins in features)  # and no rows
     kernelpool.save(kernelpool.load(model), "bare.st")
+    run("fit", blurred[0], "-t", "color", "-m", "rbf", "-o", "rbf.st")  # it knows no prior
+    found = run("check", "rbf.st", new, "--json").json["class_frequencies"]
+    assert_allclose([row["trained"] for row in found["classes"]], 1 / 3, atol=0.02)
     assert "has no counts of the rows of its fit" in run("check", "bare.st", new, code=4).text
 
 

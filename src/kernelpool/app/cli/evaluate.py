@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from ...inspection import Metrics, ModelComparison, bounds, predictions, prior_from_probability
+from ...tables.draw import Draw
 from ...tables.read import Scan, check_columns
 from ...text import listed, percent, plural, shown
 from ..report.results import MOST_EVALUATED
@@ -23,6 +24,9 @@ PATHS = "Model files that `kernelpool fit` wrote, and rows: a file, a folder, or
 AT_MOST = "Exit with code 7 unless the error is certified to be at most this."
 TRIED = "Models among which DATA chose; as many as are given by default."
 ALARM = "End with exit code 7 where the p-value is below this."
+MOST_COUNTED = 1_000_000
+"""Rows from which class frequencies are estimated; of more, an even draw."""
+
 MOST_LISTED = 20
 """Classes of a confusion matrix on the screen."""
 
@@ -184,18 +188,21 @@ def check(
         what = "has no counts of the rows of its fit: fit it by `kernelpool fit`."
         raise CommandError(Exit.MODEL, f"{shown(loaded.path, 200)} {what}")
     counts: Any = 0
-    sample = []
+    draw = Draw(MOST_COUNTED)
     for _, table in loaded.tables(source, screen, "Checking"):
         rows = predictions(loaded.model, table)
         counts = counts + reference.count(table, rows)
-        sample.append(rows.probability.astype(np.float32))
+        draw.add(rows.probability)
     loaded.warn_of_training(screen, "they cannot have changed")
     drift = reference.compare(counts)
     screen.result(str(drift))
     record: dict[str, Any] = {"rows": source.label, **drift.to_dict(), "moved": drift.moved()}
     prior = getattr(loaded.model, "class_prior_", None)
+    if prior is None and loaded.file.codes is not None:  # about the frequencies of the fit
+        prior = np.bincount(loaded.file.codes, minlength=len(loaded.classes))
+        prior = prior / prior.sum()
     if prior is not None:
-        estimate = prior_from_probability(np.concatenate(sample), prior, loaded.classes, confidence)
+        estimate = prior_from_probability(draw.drawn().rows, prior, loaded.classes, confidence)
         estimate = replace(estimate, moved=bool(drift.moved()))
         screen.result(str(estimate))
         record["class_frequencies"] = estimate.to_dict()

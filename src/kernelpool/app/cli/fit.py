@@ -189,7 +189,6 @@ def fit(
         "target": rows.target,
         "text": list(text or ()),
         "seed": seed,
-        "class_shares": np.bincount(codes[codes >= 0], rows.weight) / (codes >= 0).sum(),
         "first_rows": fingerprint(next(source.batches([*rows.kinds])).table),
     }
     if interrupted:
