@@ -131,10 +131,9 @@ def test_formulas_are_made_harmless_in_csv_alone(run):
 @pytest.mark.parametrize(
     "summary",
     [
-        {"target": 5, "held_out_densities": [1], "calibration": 3, "class_shares": "x"},
-        {"target": "color", "held_out_densities": {"n_rows": "x"}, "calibration": {"codes": [9]}},
-        {"target": "color", "reference": {"bins": 1}, "class_shares": [1, -1, 1], "held_out": 3},
-        {"calibration": {"codes": [0], "scores": ["x"]}, "reference": None},
+        {"target": 5, "text": 3, "held_out": [1]},
+        {"target": "color", "text": [{"decimal": 1}, None], "first_rows": 7},
+        {"target": ["color"], "text": "decimal=,", "held_out": {"error": "x"}},
     ],
 )
 def test_what_a_model_file_says_of_its_training_is_not_trusted(run, summary):

@@ -172,7 +172,7 @@ def fit(
         results = _results(estimator, rows, test)
         metrics = results.metrics if test.any() else metrics
         file = _model_file(results, rows, codes, test)
-    about = {
+    about: dict[str, Any] = {
         "estimator": type(estimator).__name__,
         "settings": settings_of(estimator),
         "members": _members(estimator),
