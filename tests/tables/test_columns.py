@@ -344,6 +344,7 @@ def test_cells_that_cannot_be_read_later_are_missing_and_counted():
         pd.period_range("2024-01", periods=2, freq="M"),
         pd.Series([[1], [2]]),
         pd.Series([b"x", b"y"]),
+        pd.Series([1j, 2j]),
         pa.array([1, 2], pa.time32("s")),
     ],
 )
@@ -373,6 +374,29 @@ def test_tables_of_other_libraries_come_as_arrow():
     assert columns.names == tuple(CELLS)
     assert_array_equal(columns.encode(Capsule()), CODES)
     assert_array_equal(columns.encode(pa.table(CELLS).to_batches()[0]), CODES)
+
+
+def test_types_of_other_libraries_are_read_as_their_cells():
+    """Of unsigned codes -1 is none; columns of views cannot be filtered; Arrow's categories in
+    pandas have no `cat`.
+    """
+    polars = pytest.importorskip("polars")
+    towns = pa.array(["a", None, "b", "a"])
+    numbers = ["1.5", "?", "2", "3"]
+    frames = [
+        polars.DataFrame({"c": polars.Series(towns.to_pylist(), dtype=polars.Categorical)}),
+        pd.DataFrame({"c": pd.Series(pd.arrays.ArrowExtensionArray(towns.dictionary_encode()))}),
+        pa.table({"c": towns.dictionary_encode().cast(pa.dictionary(pa.uint64(), pa.string()))}),
+        pa.table({"c": pa.array(numbers, pa.string_view())}),
+        polars.DataFrame({"c": polars.Series([1, None, 2, 3], dtype=polars.Int128)}),
+        pd.DataFrame({"c": pd.Series(["\ud800", None, "z", "\ud800"], dtype=object)}),
+        pd.DataFrame(
+            {"c": pd.Series(np.array(["1970-01-02", "NaT", "1970-01-03"], "M8[D]"), dtype=object)}
+        ),
+    ]
+    codes = [[0, nan, 1, 0]] * 3 + [[1.5, nan, 2, 3], [1, nan, 2, 3], [1, nan, 0, 1], [1, nan, 2]]
+    for frame, expected in zip(frames, codes, strict=True):
+        assert_array_equal(Columns.learn(frame).encode(frame)[:, 0], expected)
 
 
 def test_codes_of_a_cell_do_not_depend_on_the_cells_beside_it():

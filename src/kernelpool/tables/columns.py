@@ -59,6 +59,9 @@ OBJECTS = (object, nw.Object, nw.Unknown)
 KNOWN_TYPES = (str, Number, np.generic, date)
 """Of Python objects in a column; lists, bytes and durations are none."""
 
+TEXTS = (str, bool, np.bool_, date, np.datetime64)
+"""Of these, those whose text says what a column holds."""
+
 AMBIGUOUS_DATE = r"[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}.*"
 """A date as text of which nobody knows the month, or the century."""
 
@@ -568,11 +571,11 @@ def _form(column: Any) -> str | None:
     dtype = column.dtype
     if dtype in OBJECTS:
         cells = {type(cell): cell for cell in _listed(column) if not is_missing(cell)}.values()
-        if not all(isinstance(cell, KNOWN_TYPES) for cell in cells):
+        if not all(isinstance(cell, KNOWN_TYPES) for cell in cells) or any(
+            map(np.iscomplexobj, cells)
+        ):
             return None
-        return (
-            BY_CELLS if any(isinstance(c, str | bool | np.bool_ | date) for c in cells) else NUMBER
-        )
+        return BY_CELLS if any(isinstance(cell, TEXTS) for cell in cells) else NUMBER
     if dtype in (nw.Date, nw.Datetime):
         return DATE
     if dtype in (nw.Boolean, nw.Categorical, nw.Enum):
@@ -591,7 +594,7 @@ def _values(column: Any) -> Any:
         return _listed(column)
     try:
         return column.to_arrow()
-    except ModuleNotFoundError:
+    except (ModuleNotFoundError, UnicodeEncodeError):  # no pyarrow; halves of characters
         return _listed(column)
 
 
@@ -600,7 +603,7 @@ def _type_of(column: Any) -> str:
     dtype = column.dtype
     if isinstance(column, np.ndarray):
         return ""
-    if dtype in (nw.Categorical, nw.Enum) and column.implementation.is_pandas():
+    if column.implementation.is_pandas() and str(column.to_native().dtype) == "category":
         return f"category {_type_of(column.cat.get_categories())}"
     if dtype == nw.Object:
         types = {type(cell).__name__ for cell in _listed(column) if not is_missing(cell)}
@@ -641,7 +644,8 @@ def _floats(column: Any) -> np.ndarray:
         return np.array([np.nan if is_missing(cell) else float(cell) for cell in _listed(column)])
     if isinstance(column, np.ndarray):
         return np.ma.filled(column.astype(np.float64), np.nan)
-    column = column.cast(nw.Float64) if dtype == nw.Boolean else column
+    if dtype in (nw.Boolean, nw.Int128, nw.UInt128):
+        column = column.cast(nw.Float64)
     return np.asarray(column.to_numpy(), np.float64)
 
 

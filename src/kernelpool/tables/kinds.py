@@ -281,7 +281,8 @@ class Cells:
         if cells is None or cells[1].any():
             return None
         x = cells[0]
-        whole = texts.filter(x == np.trunc(x)).cast(pa.string())
+        texts = texts.cast(pa.string())
+        whole = texts.filter(x == np.trunc(x))
         pattern = rf"^\s*{LEADING_ZEROS.pattern}\s*$"
         if pc.any(pc.match_substring_regex(whole, pattern)).as_py():
             return None
@@ -329,8 +330,8 @@ def arrow_codes(column: Any) -> tuple[np.ndarray, list[Any]]:
         column = column.dictionary_encode()
     if isinstance(column, pa.ChunkedArray):
         column = column.unify_dictionaries().combine_chunks()
-    at = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return at.astype(int), column.dictionary.to_pylist()
+    at = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return at, column.dictionary.to_pylist()
 
 
 def arrow_text(column: Any, missing: Sequence[str]) -> Any:
