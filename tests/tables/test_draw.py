@@ -47,7 +47,7 @@ def arrays(at):
 
 
 def pairs(at):
-    return (at, None), pd.Series(LABELS[at])
+    return (at, None), LABELS[at]
 
 
 def frames(at):
@@ -80,11 +80,12 @@ def test_the_rows_with_the_smallest_keys_are_drawn_from_any_parts(make, size, ex
     assert_array_equal(positions_in(drawn.rows), expected)
     assert draw.n_rows == N
     # parts on other machines, in any order, that know how many rows there are in all
-    of_parts = [Draw(MOST, N) for _ in parts]
+    of_parts = [Draw(MOST) for _ in parts]
     for part, at in zip(of_parts, parts, strict=True):
         rows, labels = make(at)
         part.add(rows, labels, first=at[0])
-    sent = sum(len(piece.key) for part in of_parts for piece in part.pieces)
+        part.of_whole(N)
+    sent = sum(len(piece.position) for part in of_parts for piece in part.pieces)
     assert sent < 1.2 * MOST + 4 * DRAWN_OF_CLASS * len(parts)
     merged = reduce(add, of_parts[::-1]).drawn()
     assert_array_equal(merged.positions, expected)

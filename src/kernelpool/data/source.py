@@ -543,6 +543,6 @@ def _draw_of_part(
         x = x.drop(columns=names)
     if not len(x):
         return None
-    of_part = draw.Draw(most, n_rows)
+    of_part = draw.Draw(most)
     of_part.add((x, y, None), y if labeled else None, weight, first)
-    return of_part
+    return of_part.of_whole(n_rows)

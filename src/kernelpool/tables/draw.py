@@ -10,6 +10,7 @@ are in their order and have the weights that they had.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from ..arrays import splitmix64
@@ -21,13 +22,32 @@ MOST_CELLS = 10_000_000
 DRAWN_OF_CLASS = 1000
 """Rows that are drawn of every class, at least, where it has as many."""
 
-UNLABELED = None
-"""Stands for a missing label."""
+ANY_KEY = np.uint64(np.iinfo(np.uint64).max)
+"""The limit of keys where every row may be drawn."""
+
+
+class Distinct(dict[Any, int]):
+    """Distinct values and their positions, in the order in which they came; None if missing."""
+
+    def codes(self, values: Any) -> np.ndarray:
+        """The positions of values of an ndarray or an Arrow array, new ones included, (n,)."""
+        if isinstance(values, np.ndarray) and values.dtype == object:
+            return self._codes(values.tolist())
+        if isinstance(values, np.ndarray):
+            distinct, at = np.unique(values, return_inverse=True)
+        else:
+            import pyarrow.compute as pc
+
+            distinct = values.unique()
+            at = np.asarray(pc.index_in(values, distinct))
+        return self._codes(distinct.tolist())[at]
+
+    def _codes(self, values: list[Any]) -> np.ndarray:
+        keys = (None if is_missing(value) else value for value in values)
+        return np.array([self.setdefault(key, len(self)) for key in keys], int)
 
 
 class _Piece(NamedTuple):
-    key: np.ndarray
-    """(n,), uint64."""
     position: np.ndarray
     """(n,)."""
     code: np.ndarray
@@ -35,6 +55,11 @@ class _Piece(NamedTuple):
     weight: np.ndarray
     """(n,)."""
     rows: Any
+
+    def take(self, at: np.ndarray) -> "_Piece":
+        if np.array_equal(at, np.arange(len(self.position))):
+            return self
+        return _Piece(self.position[at], self.code[at], self.weight[at], rows_at(self.rows, at))
 
 
 class Drawn(NamedTuple):
@@ -50,23 +75,25 @@ class Drawn(NamedTuple):
 class Draw:
     """Rows are added as they come; two draws from parts of the same whole add up.
 
+    Rows that may still be drawn are kept: those with a key below a limit, which falls whenever
+    half as many again are kept as are drawn, and those with a key below the limit of their class.
+
     Parameters
     ----------
     most : int
         Rows to draw; those of rare classes come on top, a quarter of them at most.
-    n_expected : int, default=None
-        Number of rows of the whole, where it is known: a part then holds hardly more than its
-        share of the draw.
     """
 
-    def __init__(self, most: int, n_expected: int | None = None) -> None:
+    def __init__(self, most: int) -> None:
         self.most = max(most, 1)
         self.n_rows = 0
         self.weighted = False
-        self.codes: dict[Any, int] = {}
+        self.codes = Distinct()
         self.class_weight = np.zeros(0)
         """Of all rows of each class, drawn or not, (K,)."""
-        self.limit = _limit(self.most, n_expected)
+        self.limit = ANY_KEY
+        self.class_limits = np.zeros(0, np.uint64)
+        """Of the classes at the last thinning."""
         self.pieces: list[_Piece] = []
 
     def add(
@@ -82,7 +109,7 @@ class Draw:
         ----------
         rows : data frame, Arrow table, ndarray or tuple
             With n rows.
-        labels : array-like of shape (n,), default=None
+        labels : ndarray or Arrow array of shape (n,), default=None
             By which no class is left out; None for rows that have no classes.
         weight : ndarray of shape (n,), default=None
             How often each row counts.
@@ -93,164 +120,110 @@ class Draw:
         first = self.n_rows if first is None else first
         self.n_rows += n
         self.weighted = self.weighted or weight is not None
-        values, at = ([UNLABELED], np.zeros(n, int)) if labels is None else _distinct(labels)
-        code = np.array([self.codes.setdefault(v, len(self.codes)) for v in values], int)[at]
+        code = self.codes.codes(np.zeros(n) if labels is None else labels)
         weight = np.ones(n) if weight is None else np.asarray(weight, np.float64)
-        self.class_weight = _sum(self.class_weight, np.bincount(code, weight))
-        position = np.arange(first, first + n)
-        key = splitmix64(position).view(np.uint64)
-        chosen = self._chosen(key, code)
-        piece = _Piece(key, position, code, weight, rows)
-        self.pieces.append(piece if chosen.all() else _taken(piece, np.flatnonzero(chosen)))
-        self._thin()
+        n_classes = len(self.codes)
+        self.class_weight = _longer(self.class_weight, n_classes, 0)
+        self.class_weight += np.bincount(code, weight, n_classes)
+        piece = _Piece(np.arange(first, first + n), code, weight, rows)
+        self.class_limits = _longer(self.class_limits, n_classes, ANY_KEY)
+        may_be_drawn = _keys(piece) <= self._limits[code]
+        self._keep([*self.pieces, piece.take(np.flatnonzero(may_be_drawn))])
 
     def __add__(self, other: "Draw") -> "Draw":
         out = Draw(self.most)
         out.n_rows = self.n_rows + other.n_rows
         out.weighted = self.weighted or other.weighted
         out.limit = min(self.limit, other.limit)
-        out.codes = dict(self.codes)
-        place = np.array([out.codes.setdefault(v, len(out.codes)) for v in other.codes], int)
-        moved = np.zeros(len(out.codes))
-        moved[place] = other.class_weight
-        out.class_weight = _sum(self.class_weight, moved)
+        out.codes.update(self.codes)
+        place = out.codes.codes(np.array([*other.codes, None], object)[:-1])
+        out.class_weight = _longer(self.class_weight, len(out.codes), 0)
+        out.class_weight[place] += other.class_weight
+        out.class_limits = np.full(len(out.codes), ANY_KEY)
         pieces = [piece._replace(code=place[piece.code]) for piece in other.pieces]
-        out.pieces = [*self.pieces, *pieces]
-        out._thin()
+        out._keep([*self.pieces, *pieces])
         return out
 
     def drawn(self) -> Drawn:
         """The rows of the draw."""
-        pieces = sorted((p for p in self.pieces if len(p.key)), key=lambda p: p.position[0])
-        whole = self._joined(pieces or self.pieces[:1])
-        if len(whole.key) > self.most:
-            whole = _taken(whole, np.flatnonzero(self._chosen(whole.key, whole.code)))
-        order = np.argsort(whole.position)
-        if (order != np.arange(len(order))).any():
-            whole = _taken(whole, order)
-        if len(whole.key) == self.n_rows:
+        whole = self._thinned()
+        if len(whole.position) == self.n_rows:
             return Drawn(whole.rows, whole.position, whole.weight if self.weighted else None)
         # the sum of the weights is that of the rows that are drawn
-        of_drawn = np.bincount(whole.code, whole.weight, minlength=len(self.codes))
+        of_drawn = np.bincount(whole.code, whole.weight, len(self.codes))
         share = self.class_weight / self.class_weight.sum()
         drawn_share = of_drawn / of_drawn.sum()
         factor = np.divide(share, drawn_share, out=np.zeros_like(share), where=drawn_share > 0)
         return Drawn(whole.rows, whole.position, whole.weight * factor[whole.code])
 
-    def _chosen(self, key: np.ndarray, code: np.ndarray) -> np.ndarray:
-        """Whether each row may be among those with the smallest keys of all, or of its class, so
-        far, (n,).
+    def of_whole(self, n_rows: int) -> "Draw":
+        """The draw of a part of so many rows in all: it keeps hardly more than its share."""
+        share = (self.most + 10 * self.most**0.5 + 10) / n_rows  # for all that chance does
+        if share < 1:
+            self.limit = np.uint64(int(share * 2.0**64))
+            self.pieces = [self._thinned()]
+        return self
+
+    def _keep(self, pieces: list[_Piece]) -> None:
+        """Rows that may be drawn; once there are half as many again, others are dropped."""
+        self.pieces = pieces
+        if sum(len(piece.position) for piece in pieces) > 1.5 * self.most + DRAWN_OF_CLASS:
+            self.pieces = [self._thinned()]
+
+    def _thinned(self) -> _Piece:
+        """The rows with the smallest keys of all and of their class, in order; those to come must
+        have smaller ones.
         """
-        limit = self.limit
-        if len(key) > self.most:
-            limit = min(limit, np.partition(key, self.most - 1)[self.most - 1])
-        chosen = key <= limit
+        position, code, weight, rows = zip(*self.pieces, strict=True)
+        whole = _Piece(*map(np.concatenate, (position, code, weight)), concatenated(rows))
+        whole = whole.take(np.argsort(whole.position))
+        if len(whole.position) <= self.most and self.limit == ANY_KEY:
+            return whole
+        key = _keys(whole)
+        order = np.argsort(key)
+        self.limit = min([self.limit, *key[order[self.most - 1 : self.most]]])
         fewest = min(DRAWN_OF_CLASS, self.most // (4 * len(self.codes)))
-        late = np.flatnonzero(~chosen)
-        counts = np.bincount(code[chosen], minlength=len(self.codes))
-        late = late[counts[code[late]] < fewest]  # others have enough rows
-        late = late[np.lexsort((key[late], code[late]))]
-        begins = np.searchsorted(code[late], code[late])
-        rank = np.arange(len(late)) - begins + counts[code[late]]
-        chosen[late[rank < fewest]] = True
-        return chosen
+        by_class = order[np.argsort(whole.code[order], kind="stable")]
+        rank = np.arange(len(key)) - np.searchsorted(whole.code[by_class], whole.code[by_class])
+        last = by_class[rank == fewest - 1]
+        self.class_limits = np.full(len(self.codes), ANY_KEY if fewest else np.uint64(0))
+        self.class_limits[whole.code[last]] = key[last]
+        return whole.take(np.flatnonzero(key <= self._limits[whole.code]))
 
-    def _thin(self) -> None:
-        """Drop rows that cannot be drawn any more, once there are half as many again."""
-        if sum(len(piece.key) for piece in self.pieces) > 1.5 * self.most + DRAWN_OF_CLASS:
-            whole = self._joined(self.pieces)
-            if len(whole.key) > self.most:
-                smallest = np.partition(whole.key, self.most - 1)[self.most - 1]
-                self.limit = min(self.limit, smallest)
-            at = np.flatnonzero(self._chosen(whole.key, whole.code))
-            self.pieces = [_taken(whole, at)]
-
-    @staticmethod
-    def _joined(pieces: Sequence[_Piece]) -> _Piece:
-        if len(pieces) == 1:
-            return pieces[0]
-        *numbers, rows = zip(*pieces, strict=True)
-        key, position, code, weight = map(np.concatenate, numbers)
-        return _Piece(key, position, code, weight, _concatenated(rows))
+    @property
+    def _limits(self) -> np.ndarray:
+        """Keys of the rows of each class above which none is drawn, (K,)."""
+        return np.maximum(self.limit, self.class_limits)
 
 
-def _limit(most: int, n_rows: int | None) -> np.uint64:
-    """A key above the `most` smallest ones of so many rows, for all that chance does."""
-    most_key = np.uint64(np.iinfo(np.uint64).max)
-    if n_rows is None:
-        return most_key
-    share = (most + 10 * most**0.5 + 10) / max(n_rows, 1)
-    return most_key if share >= 1 else np.uint64(int(share * 2.0**64))
+def _keys(piece: _Piece) -> np.ndarray:
+    return splitmix64(piece.position).view(np.uint64)
 
 
-def _sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Of the weights of classes, the shorter of which has zeros at its end."""
-    out = np.zeros(max(len(a), len(b)))
-    out[: len(a)] += a
-    out[: len(b)] += b
-    return out
+def _longer(values: np.ndarray, n: int, value: Any) -> np.ndarray:
+    """With so many values in all."""
+    return np.concatenate([values, np.full(n - len(values), value, values.dtype)])
 
 
 # -- rows of any kind ------------------------------------------------------------------------------
 
 
-def _distinct(labels: Any) -> tuple[list[Any], np.ndarray]:
-    """The distinct labels, missing ones as `UNLABELED`, and the position of each row's among them,
-    (n,).
-    """
-    if _library(labels) == "pyarrow":
-        import pyarrow.compute as pc
-
-        unique = labels.unique()
-        values = unique.to_pylist()
-        at = np.asarray(pc.index_in(labels, unique))
-    else:
-        cells = np.asarray(labels)
-        if cells.dtype.kind in "biufSUMm":
-            unique, at = np.unique(cells, return_inverse=True)
-            values = unique.tolist()
-        else:
-            listed = cells.tolist()
-            values = list(dict.fromkeys(listed))
-            place = {value: i for i, value in enumerate(values)}
-            at = np.fromiter(map(place.__getitem__, listed), int, len(listed))
-    return [UNLABELED if is_missing(value) else value for value in values], at
-
-
-def _library(rows: Any) -> str:
-    return type(rows).__module__.partition(".")[0]
-
-
-def _taken(piece: _Piece, at: np.ndarray) -> _Piece:
-    *numbers, rows = piece
-    key, position, code, weight = (column[at] for column in numbers)
-    return _Piece(key, position, code, weight, _rows_at(rows, at))
-
-
-def _rows_at(rows: Any, at: np.ndarray) -> Any:
+def rows_at(rows: Any, at: np.ndarray) -> Any:
+    """Some rows of a frame, an Arrow table, an array or a tuple of them."""
+    if rows is None:
+        return None
     if isinstance(rows, tuple):
-        return tuple(None if part is None else _rows_at(part, at) for part in rows)
-    return rows.take(at) if _library(rows) in ("pandas", "pyarrow") else rows[at]
+        return tuple(rows_at(part, at) for part in rows)
+    return nw.to_native(nw.from_native(rows, pass_through=True)[at], pass_through=True)
 
 
-def _concatenated(parts: Sequence[Any]) -> Any:
+def concatenated(parts: Sequence[Any]) -> Any:
     """Rows of the same kind, one after the other."""
     first = parts[0]
+    if len(parts) == 1 or first is None:
+        return first
     if isinstance(first, tuple):
-        columns = zip(*parts, strict=True)
-        return tuple(None if part[0] is None else _concatenated(part) for part in columns)
-    library = _library(first)
-    if library == "pyarrow":
-        import pyarrow as pa
-
-        joined = pa.chunked_array if isinstance(first, pa.ChunkedArray) else pa.concat_tables
-        return joined(list(parts))
-    if library == "pandas":
-        import pandas as pd
-
-        return pd.concat(parts)
-    if library == "polars":
-        import polars as pl
-
-        return pl.concat(parts)
-    return np.concatenate(parts)
+        return tuple(concatenated(part) for part in zip(*parts, strict=True))
+    if isinstance(first, np.ndarray):
+        return np.concatenate(parts)
+    return nw.concat(list(map(nw.from_native, parts))).to_native()
