@@ -22,6 +22,7 @@ from .test_round_trip import recorded
 FUZZED = [
     "shared full",
     "shared tied",
+    "shared of float32, some unlabeled",
     "sharing average",
     "pool",
     "parzen gaussian",

@@ -39,6 +39,9 @@ it on either side.
 FAR = 1e6
 """How far away: in units of the data, and times the distance of the centers from zero."""
 
+SINGLE = 1e15
+"""Rows below this are asked in single precision as well."""
+
 MAY_LACK = ("history", "/trials/", "calibration")
 """Arrays so named may hold NaN: a member of a pool may have failed, a density may be unknown."""
 
@@ -79,11 +82,10 @@ class ModelFile:
             _check_predictions(self.calibration, len(self.codes), self.model)
             _check_codes("codes", self.codes, *self.calibration.probability.shape)
         if self.reference is not None:
-            columns = self.reference.columns
-            known = overview(self.model)["feature_names"] or columns.names
-            if len(columns) != self.model.n_features_in_ or (
-                columns.names and list(columns.names) != list(known)
-            ):
+            names = list(self.reference.columns.names or ())
+            known = overview(self.model)["feature_names"]
+            n_features = len(self.reference.columns)
+            if n_features != self.model.n_features_in_ or (names and known and names != known):
                 raise ModelFileError("The reference is of other features than the model.")
 
 
@@ -180,8 +182,11 @@ def _ask(file: ModelFile, arrays: dict[str, np.ndarray]) -> None:
         codes = model.calibration_codes_
         _check_codes("calibration_codes_", codes, len(codes), len(model.classes_))
     x = _rows(model, d, arrays)
-    if hasattr(model, "predict_proba"):
-        _check_predictions(predictions(model, x), len(x), model)
+    asked = [x] if hasattr(model, "predict_proba") else []
+    if asked and x.dtype == np.float64 and np.nanmax(np.abs(x)) < SINGLE:
+        asked.append(x.astype(np.float32))
+    for rows in asked:
+        _check_predictions(predictions(model, rows), len(x), model)
     if hasattr(model, "predict"):
         answer = np.asarray(model.predict(x))
         if len(answer) != len(x) or (answer.dtype.kind == "f" and not np.isfinite(answer).all()):
