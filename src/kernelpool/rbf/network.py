@@ -19,7 +19,7 @@ from ..arrays import squared_distances
 from ..records import saved, unsaved
 from ..rows import map_over_threads
 
-CACHED_ROWS = 1024
+CACHED_ROWS = 512
 """Rows that are predicted at a time: their activations stay in the caches."""
 
 
