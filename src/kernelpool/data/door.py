@@ -43,9 +43,10 @@ from .scale import HEAVIEST, Scale, check_finite, feature_name, scale_of, survey
 from .source import (
     checked_rows,
     frame_columns,
+    in_memory_or_batches,
     is_source,
-    read,
     rows_of,
+    stored,
     warn_of_columns,
 )
 
@@ -167,7 +168,9 @@ def training_data(
     """
     X = on_host(X) if in_memory else X
     if is_source(X, y):
-        learned, labels, store = read(X, y, sample_weight, categorical_features)
+        X, y, sample_weight = in_memory_or_batches(X, y, sample_weight, categorical_features)
+    if is_source(X, y):
+        learned, labels, store = stored(X, categorical_features)
         if is_unlabeled(labels, np.nan).any():  # where that is an error, it counts rows
             at = [store.chunk(i)[1] for i in range(len(store.sizes))]
             distinct_labels(labels[np.concatenate(at)], unlabeled)

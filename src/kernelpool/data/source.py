@@ -7,7 +7,7 @@ values.
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,10 +48,7 @@ FIRST_ROWS = 1000
 """In which such a column has few values: all rows are not looked at in vain."""
 
 
-IN_MEMORY = 64 << 20
-"""Bytes of rows of a source that are kept in memory: their model is that of the array, bit for
-bit.
-"""
+NO_ROWS = "X has 0 rows, while a minimum of 1 is required: no batch has any."
 
 
 def is_source(X: Any, y: Any = None) -> bool:
@@ -206,55 +203,58 @@ def columns_named(X: Any, names: list[str]) -> Any:
     return X[names]
 
 
-class _Values(dict[Any, int]):
-    """Distinct values, in the order in which they came."""
-
-    def codes(self, values: Any) -> np.ndarray:
-        """Their positions, new ones included."""
-        if isinstance(values, np.ndarray) and values.dtype != object:
-            distinct, at = np.unique(values, return_inverse=True)
-            return self.codes(distinct.tolist())[at]
-        # NaN is not equal to itself, but one object is
-        keys = (np.nan if isinstance(v, float) and v != v else v for v in values)
-        return np.array([self.setdefault(key, len(self)) for key in keys], np.float64)
-
-
-def read(
+def in_memory_or_batches(
     X: Any, y: Any, sample_weight: Any, categorical_features: Any = None
+) -> tuple[Any, Any, Any]:
+    """Rows of a source as a table, labels and weights where they fit in memory: their model is that
+    of a data frame, bit for bit. Otherwise all of them in batches, None and None.
+    """
+    if is_table(X):
+        return _of_table(X, y, sample_weight)
+    if not is_scanned(X):
+        return labeled_batches(X, y, sample_weight), None, None
+    rows, source = _read_table(X, y, sample_weight, categorical_features)
+    if len(rows.y) == rows.n_rows:
+        return rows.X, rows.y, rows.weight
+    return _typed_batches(rows, source, y, sample_weight), None, None
+
+
+def stored(
+    source: Iterable["Batch"], categorical_features: Any = None
 ) -> tuple[Columns, np.ndarray, Store]:
-    """Columns, the distinct labels, and the rows of a source, with the positions of their labels."""
+    """Columns, the distinct labels, and the rows of batches, with the positions of their labels."""
     store = None
-    labels = _Values()
-    n_batches = 0
-    source = labeled_batches(X, y, sample_weight)
-    if is_scanned(X):
-        source = _typed_batches(X, y, sample_weight, given_kinds(categorical_features))
+    labels = draw.Distinct()
     for table, target, weight in source:
         of_batch = Columns.learn(table, categorical_features)
-        n_batches += 1
         x = checked_rows("SharedKernelClassifier", table, of_batch, fewest=0)
         if store is None:
             learned = of_batch
             store = Store(x.shape[1], x.dtype, weighted=weight is not None)
-            categories = [None if values is None else _Values() for values in of_batch.categories]
+            categories = [
+                None if values is None else draw.Distinct() for values in of_batch.categories
+            ]
         if x.shape[1] != store.n_features:
             raise ValueError(
                 f"A batch of X has {x.shape[1]} features; the first one has {store.n_features}."
             )
-        if (weight is not None) != store.weighted:
-            raise ValueError("Either all batches of X have a sample_weight, or none has.")
+        _check_weighted(weight, store.weighted)
         _recode(x, of_batch, categories)
-        codes = np.full(len(x), -1.0) if target is None else labels.codes(target)
+        codes = np.full(len(x), -1) if target is None else labels.codes(target)
         store.add(x, codes, weight)
     if store is None:
-        raise ValueError("X has 0 rows, while a minimum of 1 is required: no batch has any.")
-    if n_batches > 1:
-        in_order = [None if v is None else _sort(store, i, v) for i, v in enumerate(categories)]
-        learned = replace(learned, categories=tuple(in_order), ranges=(None,) * len(in_order))
+        raise ValueError(NO_ROWS)
+    in_order = [None if v is None else _sort(store, i, v) for i, v in enumerate(categories)]
+    learned = replace(learned, categories=tuple(in_order), ranges=(None,) * len(in_order))
     return learned, np.array([*labels, None], object)[:-1], store
 
 
-def _recode(x: np.ndarray, of_batch: Columns, categories: list[_Values | None]) -> None:
+def _check_weighted(weight: np.ndarray | None, weighted: bool) -> None:
+    if (weight is not None) != weighted:
+        raise ValueError("Either all batches of X have a sample_weight, or none has.")
+
+
+def _recode(x: np.ndarray, of_batch: Columns, categories: list[draw.Distinct | None]) -> None:
     """Codes of one batch as codes of all that have been read, in place."""
     for i, (values, known) in enumerate(zip(of_batch.categories, categories, strict=True)):
         if (values is None) != (known is None):
@@ -267,7 +267,7 @@ def _recode(x: np.ndarray, of_batch: Columns, categories: list[_Values | None]) 
             recode(x[:, i], known.codes(values))
 
 
-def _sort(store: Store, column: int, known: _Values) -> np.ndarray:
+def _sort(store: Store, column: int, known: draw.Distinct) -> np.ndarray:
     """The categories of a column; its codes in the store become positions among them."""
     values = sorted_categories(set(known))
     store.recode(column, Columns((values,)).encode([[value] for value in known])[:, 0])
@@ -278,7 +278,7 @@ def rows_of(store: Store, codes: np.ndarray, n_jobs: int | None) -> Rows:
     """The rows, with `codes` in place of the positions of their labels; -1 is no label."""
     if (codes != np.arange(len(codes))).any():
         store.recode(store.n_features, codes.astype(np.float64))
-    if store.n_bytes <= IN_MEMORY:
+    if store.n_rows * store.n_features <= draw.MOST_CELLS:
         return as_rows(*store.in_memory(), n_jobs=n_jobs)
     return StoredRows(store, n_jobs=n_jobs)
 
@@ -303,8 +303,7 @@ def labeled_batches(
         Columns to take; all but `y` and `weight` otherwise.
     """
     if is_scanned(X):
-        _check_named(y, weight)
-        yield from _of_scan(scan(X), y, weight, names)
+        yield from _of_scan(X, y, weight, names)
         return
     for i, item in enumerate([X] if is_table(X) else X):
         if is_table(item):
@@ -320,20 +319,21 @@ def labeled_batches(
             yield batch
 
 
-def _check_named(y: Any, weight: Any) -> None:
+def _named(y: Any, weight: Any) -> list[str]:
+    """The columns of labels and weights."""
     for name, what in ((y, "y"), (weight, "sample_weight")):
         if name is not None and not isinstance(name, str):
             raise KernelpoolError(
                 f"{what} must be the name of a column where X is read in batches; "
                 f"got {type(name).__name__}."
             )
+    return [name for name in (y, weight) if name is not None]
 
 
-def _of_scan(
-    source: Scan, y: str | None, weight: str | None, names: Sequence[str] | None
-) -> Iterator[Batch]:
+def _of_scan(X: Any, y: Any, weight: Any, names: Sequence[str] | None) -> Iterator[Batch]:
     """Batches as they are in their files."""
-    targets = [name for name in (y, weight) if name is not None]
+    source = scan(X)
+    targets = _named(y, weight)
     check_columns(targets, source, "for y or sample_weight")
     chosen = [name for name in source.names if name not in targets] if names is None else [*names]
     check_columns(chosen, source, "that the model was fitted to")
@@ -345,13 +345,13 @@ def _of_scan(
         )
 
 
-def _of_table(table: Any, y: str | None, weight: str | None, names: Sequence[str] | None) -> Batch:
-    _check_named(y, weight)
+def _of_table(table: Any, y: Any, weight: Any, names: Sequence[str] | None = None) -> Batch:
     is_arrow = type(table).__module__.startswith("pyarrow")
     columns = table.column_names if is_arrow else [str(name) for name in table.columns]
-    chosen = [name for name in columns if name not in (y, weight)] if names is None else [*names]
-    for name in (*chosen, y, weight):
-        if name is not None and name not in columns:
+    targets = _named(y, weight)
+    chosen = [name for name in columns if name not in targets] if names is None else [*names]
+    for name in (*chosen, *targets):
+        if name not in columns:
             raise TableError(f"X: there is no column {quoted(name)}{did_you_mean(name, columns)}")
     if not chosen:
         raise TableError(f"X: no column is left to learn from beside {quoted(y)}.")
@@ -390,34 +390,27 @@ def _checked_weights(weight: np.ndarray, place: str) -> np.ndarray:
 # -- rows of files, to learn from ------------------------------------------------------------------
 
 
-def given_kinds(categorical_features: Any) -> dict[str, str]:
-    """The columns of a file that hold categories because their names are given."""
-    if categorical_features is None or isinstance(categorical_features, str | Columns):
-        return {}
-    return {name: CATEGORY for name in categorical_features if isinstance(name, str)}
-
-
-def _read_table(X: Any, y: Any, weight: Any, kinds: Mapping[str, str], **settings: Any) -> Any:
+def _read_table(
+    X: Any, y: Any, weight: Any, categorical_features: Any, labeled: bool = True
+) -> tuple[Any, Scan]:
     """The rows of a scan in memory, and the scan; a warning names columns that are left out."""
-    _check_named(y, weight)
+    _named(y, weight)
     source = scan(X)
-    rows = read_table(source, y, weight, kinds=kinds, **settings)
+    chosen = () if isinstance(categorical_features, str | Columns) else categorical_features or ()
+    kinds = {name: CATEGORY for name in chosen if isinstance(name, str)}
+    most = draw.MOST_CELLS
+    rows = read_table(source, y, weight, kinds=kinds, labeled=labeled, most_cells=most)
     if rows.left_out:
         reasons = "; ".join(f"{quoted(name)} ({why})" for name, why in rows.left_out.items())
         warn(f"{rows.label}: columns are left out: {reasons}.", ColumnWarning)
     return rows, source
 
 
-def _typed_batches(X: Any, y: Any, weight: Any, kinds: Mapping[str, str]) -> Iterator[Batch]:
-    """All rows, with columns of the kinds that all rows have; in one batch where they are few."""
+def _typed_batches(rows: Any, source: Scan, y: str, weight: str | None) -> Iterator[Batch]:
+    """All rows, with columns of the kinds that all rows have."""
     import pyarrow as pa
 
-    rows, source = _read_table(X, y, weight, kinds, most_cells=draw.MOST_CELLS)
-    if len(rows.y) == rows.n_rows:
-        yield rows.X, rows.y, rows.weight
-        return
-    targets = [y] if weight is None else [y, weight]
-    for batch in source.batches([*rows.kinds, *targets]):
+    for batch in source.batches([*rows.kinds, *_named(y, weight)]):
         yield (
             pa.table({name: typed(batch.table[name], k)[0] for name, k in rows.kinds.items()}),
             values_of(labels_of(batch, y), rows.values),
@@ -443,13 +436,9 @@ def in_memory(
     Otherwise those of an even draw, which says so. `labeled` is False where y has no classes.
     """
     if is_table(X):
-        ((X, y, weight),) = labeled_batches(X, y, sample_weight)
-        return X, y, weight
+        return _of_table(X, y, sample_weight)
     if is_scanned(X):
-        kinds = given_kinds(categorical_features)
-        rows, _ = _read_table(
-            X, y, sample_weight, kinds, labeled=labeled, most_cells=draw.MOST_CELLS
-        )
+        rows, _ = _read_table(X, y, sample_weight, categorical_features, labeled)
         X, y, weight = rows.X, rows.y, rows.weight
         positions, n_rows = rows.positions, rows.n_rows
     else:
@@ -457,7 +446,7 @@ def in_memory(
             of_all = _draw_of_collection(X, y, sample_weight, labeled)
         else:
             of_all = _draw_of_batches(labeled_batches(X, y, sample_weight), labeled)
-        (X, y, _), positions, weight = of_all.drawn()
+        (X, y), positions, weight = of_all.drawn()
         n_rows = of_all.n_rows
     if len(positions) < n_rows:
         warn(
@@ -474,11 +463,11 @@ def _draw_of_batches(source: Iterator[Any], labeled: bool) -> draw.Draw:
     for x, labels, weight in source:
         if of_all is None:
             of_all = draw.Draw(draw.MOST_CELLS // max(x.shape[1], 1))
-        if (weight is not None) != of_all.weighted and of_all.n_rows:
-            raise ValueError("Either all batches of X have a sample_weight, or none has.")
-        of_all.add((x, labels, None), labels if labeled else None, weight)
-    if of_all is None or not of_all.n_rows:
-        raise ValueError("X has 0 rows, while a minimum of 1 is required: no batch has any.")
+            of_all.weighted = weight is not None
+        _check_weighted(weight, of_all.weighted)
+        of_all.add((x, labels), labels if labeled else None, weight)
+    if of_all is None:
+        raise ValueError(NO_ROWS)
     return of_all
 
 
@@ -544,5 +533,5 @@ def _draw_of_part(
     if not len(x):
         return None
     of_part = draw.Draw(most)
-    of_part.add((x, y, None), y if labeled else None, weight, first)
+    of_part.add((x, y), y if labeled else None, weight, first)
     return of_part.of_whole(n_rows)
