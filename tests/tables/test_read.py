@@ -319,8 +319,34 @@ def test_kinds_of_columns_in_text_and_in_typed_files(d):
     assert read("d.parquet", kinds={"digits": NUMBER}).kinds["digits"] == NUMBER
     with pytest.raises(TableError, match="row 1, column 'word': 'x'"):
         read("d.parquet", kinds={"word": NUMBER})
+    days = [datetime.date(2024, 1, 1 + i % 9) for i in range(90)]
+    pq.write_table(table(day=pa.array(days).cast(pa.timestamp("us"))), "t.parquet")
+    with pytest.raises(TableError, match="row 1, column 'day': '2024-01-01"):
+        read("t.parquet", kinds={"day": NUMBER})
     with pytest.raises(TableError, match="no column 'none' whose kind is given"):
         read(d, kinds={"none": NUMBER})
+
+
+def test_categories_that_are_no_text_are_categories_in_parquet(d):
+    """Parquet keeps their values alone; what pandas and Arrow write beside them says the rest."""
+    cells = {
+        "codes": [3, 1, None, 3],
+        "flag": [True, None, False, True],
+        "half": [0.5, 1.5, 0.5, None],
+    }
+    encoded = {name: pa.array(values).dictionary_encode() for name, values in cells.items()}
+    whole = pa.table({**encoded, "y": [0, 1, 0, 1]})
+    pq.write_table(whole, "d.parquet", row_group_size=2)
+    feather.write_feather(whole, "d.arrow")
+    for path in ("d.parquet", "d.arrow"):
+        rows = read_table(scan(path), "y")
+        assert set(rows.kinds.values()) == {CATEGORY}
+        assert {name: rows.X[name].to_pylist() for name in cells} == cells
+        asked = read_table(scan(path), "y", kinds=dict.fromkeys(cells, NUMBER))
+        assert asked.X["flag"].to_pylist() == [1, None, 0, 1]
+        assert asked.X["half"].to_pylist() == cells["half"]
+    pq.write_table(whole, "d.parquet", store_schema=False)
+    assert read_table(scan("d.parquet"), "y").kinds["half"] == NUMBER
 
 
 def test_columns_that_teach_nothing_are_left_out_unless_their_kind_is_given(d):
@@ -385,6 +411,7 @@ LATE = {
     "numbers, a boolean": ([0, 1] * 50, "true", CATEGORY),
     "booleans, a word": (["true", "false"] * 50, "unknown", CATEGORY),
     "dates, one of them late": (["2024-01-31", "1.2.2024"] * 50, "2024-02-01", DATE),
+    "nothing, a date": ([""] * 99, "2024-02-01", DATE),
     "few dates, a word": (["2024-01-31", "2024-02-01"] * 50, "soon", CATEGORY),
     "dates, a word": (
         [f"2024-0{1 + i % 9}-{1 + i // 9:02}" for i in range(99)],
@@ -431,7 +458,8 @@ def test_the_last_cell_counts_as_the_first_does(d, monkeypatch, name, form, bloc
         assert found[:-1] == [float(cell) if cell else None for cell in cells[:-1]]
         assert found[-1] == (None if last in MISSING else float(last))
     else:
-        assert found[0] == datetime.datetime(2024, 1, 31)
+        first = datetime.datetime(2024, 1, 31)
+        assert found[0] == (first if cells[0] else None)
         assert found[-1] == datetime.datetime(2024, 2, 1)
 
 

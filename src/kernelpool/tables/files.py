@@ -10,6 +10,7 @@ import csv
 import io
 import os
 import re
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -145,8 +146,8 @@ def opened(path: str, label: str, options: ReadOptions) -> File:
             raise TableError(f"{label}: the file is empty.")
         typed = True
         if head[:4] == b"PAR1":
-            schema = pq.read_schema(path)
-            pieces: Pieces = partial(_parquet, path)
+            schema = _with_categories(pq.read_schema(path), pq.read_metadata(path).metadata)
+            pieces: Pieces = partial(_parquet, path, schema)
         elif head[:6] == b"ARROW1" or head[:4] == b"\xff\xff\xff\xff":
             is_file = head[:6] == b"ARROW1"
             with pa.OSFile(path) as file:
@@ -172,13 +173,34 @@ def opened(path: str, label: str, options: ReadOptions) -> File:
 # -- files with types ------------------------------------------------------------------------------
 
 
-def _parquet(path: str, columns: Sequence[str]) -> Iterator[Any]:
+def _with_categories(schema: Any, metadata: Any) -> Any:
+    """The types that pandas or Arrow wrote, of which Parquet keeps the values alone: categories that
+    are no text.
+    """
+    import pyarrow as pa
+
+    with suppress(ValueError, TypeError):  # no such types, or none that can be read
+        written = pa.ipc.read_schema(pa.py_buffer(b64decode(metadata[b"ARROW:schema"])))
+        for i, (field, before) in enumerate(zip(schema, written, strict=True)):
+            if pa.types.is_dictionary(before.type) and not pa.types.is_dictionary(field.type):
+                schema = schema.set(i, field.with_type(pa.dictionary(pa.int32(), field.type)))
+    return schema
+
+
+def _parquet(path: str, schema: Any, columns: Sequence[str]) -> Iterator[Any]:
     """A little at a time: neither a row group nor a column of it is held as a whole."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path, pre_buffer=False, buffer_size=HEAD) as file:
         size = max(64, CELLS // max(1, len(columns)))
-        yield from file.iter_batches(batch_size=size, columns=[*columns])
+        for batch in file.iter_batches(batch_size=size, columns=[*columns]):
+            for name in columns:
+                kind = schema.field(name).type
+                if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(batch[name].type):
+                    i = batch.schema.get_field_index(name)
+                    batch = batch.set_column(i, name, batch[name].dictionary_encode())
+            yield batch
 
 
 def _arrow(path: str, is_file: bool, _: Sequence[str]) -> Iterator[Any]:

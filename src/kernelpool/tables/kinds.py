@@ -252,7 +252,8 @@ class Cells:
             return None  # all is known
         numbers = self._plain_numbers(texts)
         if numbers is not None:
-            self.forms.add(NUMBER)
+            if not np.isnan(numbers).all():
+                self.forms.add(NUMBER)
             return numbers
         distinct = texts.unique() if _is_arrow(texts) else texts
         for text in dict.fromkeys(distinct_texts(distinct, self.missing)[1]):

@@ -373,7 +373,8 @@ def read_table(
             continue
         column, bad = typed(table[name], kind)
         if bad.any():
-            odd[name] = str(table[name][int(np.argmax(bad))]).strip(), kind
+            at = int(np.argmax(bad))
+            odd[name] = arrow_text(table[name].slice(at, 1), ())[0].as_py(), kind
             continue
         if kind == NUMBER and of_types[name] == ANY_TEXT:
             column = _whole(column)
@@ -509,6 +510,8 @@ def typed(column: Any, kind: str) -> tuple[Any, np.ndarray]:
     import pyarrow.compute as pc
 
     bad = np.zeros(len(column), bool)
+    if pa.types.is_dictionary(column.type) and kind != CATEGORY:
+        column = column.cast(column.type.value_type)
     if pa.types.is_decimal(column.type) or (kind == NUMBER and pa.types.is_boolean(column.type)):
         column = pc.cast(column, pa.float64(), safe=False)
     of_type = kind_of_type(column.type)
