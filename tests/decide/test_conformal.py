@@ -210,3 +210,15 @@ def test_ties_count_for_the_class():
     model = ConformalClassifier(DummyClassifier().fit(x, y), conformity="probability").fit(x, y)
     assert_allclose(model.p_values(x[:1]), [[1.0, 11 / 51]])
     assert model.predict_set(x)[np.arange(50), y.astype(int)].all()
+
+
+@pytest.mark.parametrize("conformity", ["probability", "density"])
+def test_rounding_decides_no_rank(conformity):
+    """Rows of calibration, asked again with the last bits of their scores lower or higher."""
+    x, y = TRUE.sample(60, random_state=0)
+    model = ConformalClassifier(TRUE, conformity=conformity).fit(x, y)
+    score = {"probability": TRUE.predict_proba, "density": TRUE.log_density}[conformity](x)
+    expected = model.p_values(x)
+    for error in (-1e-13, 1e-13):
+        found = model._fitted.p_values(conformity, False, [score * (1 + error)])
+        assert_array_equal(found, expected)

@@ -47,6 +47,12 @@ SCORES = ("auto", "probability", "density", "both")
 NOVELTY_SHARE = 0.1
 """Share of the error that is spent on the density where both scores are used."""
 
+TIE = 1e-9
+"""Scores that differ by less are equal: of probabilities relative to them, of log-densities relative to
+one more than their size. Rounding, which differs between one row and many, decides no rank; more
+ties can only raise a p-value, so that the error holds.
+"""
+
 
 @saved(eq=False)
 class FittedConformal:
@@ -92,7 +98,9 @@ class FittedConformal:
                 at = np.flatnonzero(of_fold & ((self.calibration_codes == k) | (not per_class)))
                 at = at[np.argsort(calibration[at])]
                 weight = np.concatenate([[0.0], np.cumsum(self.calibration_weights[at])])
-                up_to[:, k] += weight[np.searchsorted(calibration[at], column, side="right")]
+                size = np.abs(np.where(np.isinf(column), 0, column)) + (name == "density")
+                below = np.searchsorted(calibration[at], column + TIE * size, side="right")
+                up_to[:, k] += weight[below]
         return (up_to + 1) / (self.counts(per_class) + 1)
 
 
