@@ -159,11 +159,10 @@ def opened(path: str, label: str, options: ReadOptions) -> File:
             pieces = lambda _: iter([rows])  # noqa: E731
             typed = False
         else:
-            not_table = (kind for magic, kind in NOT_TABLES.items() if re.match(magic, head[:1000]))
-            kind = next(not_table, None)
-            if kind is not None:
-                advice = "Save the table as CSV, Parquet or Arrow (Feather version 2)."
-                raise TableError(f"{label}: this is {kind}.", advice)
+            for magic, kind in NOT_TABLES.items():
+                if re.match(magic, head[:1000]):
+                    advice = "Save the table as CSV, Parquet or Arrow (Feather version 2)."
+                    raise TableError(f"{label}: this is {kind}.", advice)
             names, pieces = _text(path, label, head, options)
             schema = pa.schema([(name, pa.string()) for name in names])
             typed = False
@@ -207,12 +206,11 @@ def _arrow(path: str, is_file: bool, _: Sequence[str]) -> Iterator[Any]:
     import pyarrow as pa
 
     with pa.OSFile(path) as file:
-        if not is_file:
+        if is_file:
+            arrow = pa.ipc.open_file(file)
+            yield from map(arrow.get_batch, range(arrow.num_record_batches))
+        else:
             yield from pa.ipc.open_stream(file)
-            return
-        arrow = pa.ipc.open_file(file)
-        for i in range(arrow.num_record_batches):
-            yield arrow.get_batch(i)
 
 
 def fragment_of(fragment: Any, schema: Any) -> File:

@@ -13,6 +13,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,6 +57,9 @@ from .kinds import (
 
 ANY_TEXT = "text"
 """A column of text may hold numbers, categories or dates."""
+
+TEXTS = ("string", "large_string", "string_view", "null")
+"""Arrow's types of text."""
 
 MOST_TEXTS = 256
 """A column with more different cells than this is a name or a text."""
@@ -175,25 +179,16 @@ def scan(source: Any, options: ReadOptions | None = None) -> Scan:
         types = dict(zip(schema.names, schema.types, strict=True))
         return Scan("the data set", files, types, options)
     path = os.fspath(source)
-    label = shown(path, 200)
+    label = "stdin" if path == "-" else shown(path, 200)
     copy: Any = None
     with readable(label):
-        if path == "-" and (sys.stdin is None or sys.stdin.closed):
-            raise TableError("stdin is closed: there are no data to read.")
-        if path == "-":
-            label = "stdin"
-            copy = _spooled(sys.stdin.buffer)
-        elif os.path.isdir(path):
-            paths = _files_in(path)
-            files = [opened(p, shown(p, 200), options) for p in paths]
-            label = f"{label} ({plural(len(paths), 'file')})"
-        elif stat.S_ISREG(os.stat(path).st_mode):
-            files = [opened(path, label, options)]
+        if os.path.isdir(path):
+            files = [opened(p, shown(p, 200), options) for p in _files_in(path)]
+            label = f"{label} ({plural(len(files), 'file')})"
         else:
-            with open(path, "rb") as pipe:
-                copy = _spooled(pipe)
-        if copy is not None:
-            files = [opened(copy.name, label, options)]
+            if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
+                copy = _spooled(path)
+            files = [opened(path if copy is None else copy.name, label, options)]
     return Scan(label, files, _types(files), options, copy)
 
 
@@ -203,10 +198,8 @@ def _types(files: Sequence[File]) -> dict[str, Any]:
 
     names = files[0].schema.names
     for file in files:
-        lacks, besides = (
-            sorted(set(a) - set(b))
-            for a, b in ((names, file.schema.names), (file.schema.names, names))
-        )
+        lacks = sorted(set(names) - set(file.schema.names))
+        besides = sorted(set(file.schema.names) - set(names))
         if lacks or besides:
             raise TableError(
                 f"{file.label}: its columns differ from those of {files[0].label}: it lacks "
@@ -225,23 +218,25 @@ def _types(files: Sequence[File]) -> dict[str, Any]:
     return types
 
 
-def _spooled(stream: Any) -> Any:
+def _spooled(path: str) -> Any:
+    """A copy of stdin or a pipe."""
+    if path == "-" and (sys.stdin is None or sys.stdin.closed):
+        raise TableError("stdin is closed: there are no data to read.")
     copy = tempfile.NamedTemporaryFile()  # noqa: SIM115 (as long as the scan lives)
-    shutil.copyfileobj(stream, copy, BLOCK)
+    with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as stream:
+        shutil.copyfileobj(stream, copy, BLOCK)
     copy.flush()
     return copy
 
 
 def _files_in(folder: str) -> list[str]:
     """The data files of a folder and of the folders in it, by their names."""
-    paths = [p.relative_to(folder) for p in sorted(Path(folder).rglob("*"))]
-    hidden = (".", "_")
     found = [
-        os.path.join(folder, p)
-        for p in paths
-        if stem_of(p.name) not in (p.name, "") and not any(part[0] in hidden for part in p.parts)
+        os.path.join(folder, path)
+        for path in sorted(p.relative_to(folder) for p in Path(folder).rglob("*") if p.is_file())
+        if stem_of(path.name) not in (path.name, "")
+        and not any(part.startswith((".", "_")) for part in path.parts)
     ]
-    found = [path for path in found if os.path.isfile(path)]
     if not found:
         raise TableError(
             f"{shown(folder, 200)}: no data files in this folder; expected {', '.join(SUFFIXES)} "
@@ -337,22 +332,12 @@ def read_table(
     check_columns([*given], scan, "whose kind is given")
     of_types = {name: kind_of_type(scan.types[name]) for name in names}
     texts = [name for name in names if of_types[name] == ANY_TEXT and name not in given]
-    passes = (
-        _drawn(
-            scan,
-            names,
-            [str(target), *keep],
-            weight,
-            texts,
-            most_cells // len(names),
-            labeled,
-            at_once,
-        )
-        for at_once in (True, False)
+    others = [str(target), *keep]
+    draw, cells = _drawn(
+        scan, names, others, weight, texts, most_cells // len(names), labeled=labeled
     )
-    draw, cells, starts = next(found for found in passes if found is not None)
     drawn = draw.drawn()
-    table, others = drawn.rows
+    table, rest, numbers = drawn.rows
     distinct = [label for label in draw.codes if label is not None]
     values: dict[Any, Any] | None = None
     if labeled and given.get(str(target)) == CATEGORY:
@@ -388,14 +373,13 @@ def read_table(
     if not columns:
         reasons = "; ".join(f"{quoted(name)}: {why}" for name, why in left_out.items())
         raise TableError(f"No column is left to learn from: {reasons}.")
-    in_file = drawn.positions - starts[np.searchsorted(starts, drawn.positions, "right") - 1] + 1
     words = "\n".join(scan.options.missing).encode()
     return Rows(
         pa.table(columns, metadata={WORDS_KEY: words} if words else None),
-        values_of(others[0], values) if labeled else _numbers_of(others[0]),
+        values_of(rest[0], values) if labeled else _numbers_of(rest[0]),
         drawn.weight,
         drawn.positions,
-        row_ids(in_file, [others[name] for name in keep]),
+        row_ids(numbers, [rest[name] for name in keep]),
         draw.n_rows,
         column_kinds,
         left_out,
@@ -412,23 +396,22 @@ def _drawn(
     weight: str | None,
     texts: Sequence[str],
     most: int,
+    *,
     labeled: bool,
-    at_once: bool,
-) -> tuple[Draw, dict[str, Cells], np.ndarray] | None:
-    """One pass: a draw of tables of `names` and of `others`, whose first one holds the labels; what
-    each of `texts` holds; and the position of the first row of each file.
+    at_once: bool = True,
+) -> tuple[Draw, dict[str, Cells]]:
+    """A draw of tables of `names` and of `others`, whose first one holds the labels, and of the
+    numbers of the rows in their files; and what each of `texts` holds.
 
-    With `at_once`, text becomes numbers as it comes; None where some of it cannot.
+    With `at_once`, text becomes numbers as it comes; where some of it cannot, all is read again.
     """
     import pyarrow as pa
 
     draw = Draw(most)
     cells = {name: Cells() for name in texts}
     numbers: set[str] = set()
-    starts = []
     wanted = [*names, *others, *([weight] if weight else [])]
     for batch in scan.batches(wanted):
-        starts += [batch.first] if batch.row == 1 else []
         features = {name: batch.table[name] for name in names}
         for name in texts:
             x = cells[name].add(features[name])
@@ -436,15 +419,18 @@ def _drawn(
                 numbers.add(name)
             if name in numbers:
                 if x is None:
-                    return None
+                    return _drawn(
+                        scan, names, others, weight, texts, most, labeled=labeled, at_once=False
+                    )
                 features[name] = pa.chunked_array([pa.array(x, from_pandas=True)])
         labels = labels_of(batch, others[0])
         rest = batch.table.select([*dict.fromkeys(others)]).set_column(0, others[0], labels)
         weights = None if weight is None else weights_of(batch, weight)
-        draw.add((pa.table(features), rest), labels if labeled else None, weights)
+        row = np.arange(batch.row, batch.row + len(rest))
+        draw.add((pa.table(features), rest, row), labels if labeled else None, weights)
     if not draw.n_rows:
         raise TableError(f"{scan.label}: no rows below the header.")
-    return draw, cells, np.array(starts)
+    return draw, cells
 
 
 def check_columns(wanted: Sequence[str], scan: Scan, purpose: str) -> None:
@@ -454,8 +440,7 @@ def check_columns(wanted: Sequence[str], scan: Scan, purpose: str) -> None:
         hint = did_you_mean(absent[0], scan.names) if len(absent) == 1 else "."
         raise TableError(
             f"{scan.label}: there is no column {listed(absent, 12)} {purpose}{hint} "
-            f"There are {listed(scan.names, 12)}.",
-            missing_columns=absent,
+            f"There are {listed(scan.names, 12)}."
         )
 
 
@@ -500,8 +485,7 @@ def kind_of_type(kind: Any) -> str | None:
         return CATEGORY
     if types.is_date(kind) or types.is_timestamp(kind):
         return DATE
-    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    return ANY_TEXT if is_text or types.is_null(kind) else None
+    return ANY_TEXT if str(kind) in TEXTS else None
 
 
 def typed(column: Any, kind: str) -> tuple[Any, np.ndarray]:
@@ -519,11 +503,7 @@ def typed(column: Any, kind: str) -> tuple[Any, np.ndarray]:
         if of_type in (ANY_TEXT, DATE):
             column = arrow_text(column, ())
         return column if of_type == CATEGORY else column.dictionary_encode(), bad
-    if of_type == kind == NUMBER:
-        infinite = pc.is_inf(column).fill_null(False)
-        bad = infinite.to_numpy()
-        column = pc.if_else(infinite, pa.scalar(None, column.type), column) if bad.any() else column
-    if of_type == kind:
+    if of_type == kind and (kind == DATE or not pc.any(pc.is_inf(column)).as_py()):
         return column, bad
     x, bad = (parsed_days if kind == DATE else parsed_numbers)(column.cast(pa.string()))
     if kind == DATE:
@@ -589,7 +569,6 @@ def _not_numbers(scan: Scan, odd: Mapping[str, tuple[str, str | None]]) -> Table
     return TableError(
         f"Not a number or date: {'; '.join(cells)}{rest}.",
         " ".join(dict.fromkeys(advice)),
-        not_numbers=list(odd),
     )
 
 
