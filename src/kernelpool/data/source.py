@@ -337,10 +337,16 @@ def _of_scan(X: Any, y: Any, weight: Any, names: Sequence[str] | None) -> Iterat
     check_columns(targets, source, "for y or sample_weight")
     chosen = [name for name in source.names if name not in targets] if names is None else [*names]
     check_columns(chosen, source, "that the model was fitted to")
-    for batch in source.batches([*chosen, *targets]):
+    yield from _batches_of(source, chosen, y, weight)
+
+
+def _batches_of(
+    source: Scan, names: Sequence[str], y: Any, weight: Any, values: Any = None
+) -> Iterator[Batch]:
+    for batch in source.batches([*names, *_named(y, weight)]):
         yield (
-            batch.table.select(chosen),
-            None if y is None else values_of(labels_of(batch, y)),
+            batch.table.select(names),
+            None if y is None else values_of(labels_of(batch, y), values),
             None if weight is None else weights_of(batch, weight),
         )
 
@@ -410,12 +416,9 @@ def _typed_batches(rows: Any, source: Scan, y: str, weight: str | None) -> Itera
     """All rows, with columns of the kinds that all rows have."""
     import pyarrow as pa
 
-    for batch in source.batches([*rows.kinds, *_named(y, weight)]):
-        yield (
-            pa.table({name: typed(batch.table[name], k)[0] for name, k in rows.kinds.items()}),
-            values_of(labels_of(batch, y), rows.values),
-            None if weight is None else weights_of(batch, weight),
-        )
+    for x, labels, weights in _batches_of(source, [*rows.kinds], y, weight, rows.values):
+        columns = {name: typed(x[name], kind)[0] for name, kind in rows.kinds.items()}
+        yield pa.table(columns), labels, weights
 
 
 # -- rows that fit in memory -----------------------------------------------------------------------
@@ -480,24 +483,25 @@ def _draw_of_collection(X: Any, y: Any, weight: Any, labeled: bool) -> draw.Draw
         columns_named(X, names)
         # one set of chunks for all columns: Dask joins files of which few columns are read
         X = X.map_partitions(lambda frame: frame)
-        n_columns = len(X.columns) - len(names)
-        sizes = list(X.map_partitions(len).compute())
-        columns = [_parts_of(column, sizes) for column in (y, weight)]
+        sizes = X.map_partitions(len).compute().tolist()
     else:
         rows = DaskRows(X, y, weight)
-        n_columns = X.shape[1]
-        X = rows.x
+        X, y, weight = rows.x, rows.y, rows.weight
         sizes = list(X.chunks[0])
         if np.isnan(sizes).any():
             sizes = dask.compute(*(dask.delayed(len)(part) for part in X.to_delayed().ravel()))
-        columns = [_parts_of(column, sizes) for column in (rows.y, rows.weight)]
-    most = draw.MOST_CELLS // max(n_columns, 1)
-    firsts = np.cumsum([0, *sizes]).tolist()
+    most = draw.MOST_CELLS // max(X.shape[1] - len(names), 1)
+    n_rows = sum(sizes)
     function = dask.delayed(_draw_of_part, pure=False)
-    settings = most, firsts[-1], labeled
     parts = [
-        function(settings, first, *part)
-        for first, *part in zip(firsts, np.ravel(X.to_delayed()), *columns, strict=False)
+        function(most, n_rows, labeled, *part)
+        for part in zip(
+            np.cumsum([0, *sizes[:-1]]).tolist(),
+            np.ravel(X.to_delayed()),
+            _parts_of(y, sizes),
+            _parts_of(weight, sizes),
+            strict=True,
+        )
     ]
     of_all = tree_sum(parts)
     if of_all is None or not of_all.n_rows:
@@ -521,9 +525,8 @@ def _parts_of(column: Any, sizes: Sequence[int]) -> list[Any]:
 
 
 def _draw_of_part(
-    settings: tuple[int, int, bool], first: int, x: Any, y: Any, weight: Any
+    most: int, n_rows: int, labeled: bool, first: int, x: Any, y: Any, weight: Any
 ) -> draw.Draw | None:
-    most, n_rows, labeled = settings
     names = [name for name in (y, weight) if isinstance(name, str)]
     y, weight = (
         None if v is None else np.asarray(x[v] if isinstance(v, str) else v) for v in (y, weight)

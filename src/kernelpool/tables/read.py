@@ -58,7 +58,7 @@ from .kinds import (
 ANY_TEXT = "text"
 """A column of text may hold numbers, categories or dates."""
 
-TEXTS = ("string", "large_string", "string_view", "null")
+TYPES_OF_TEXT = ("string", "large_string", "string_view", "null")
 """Arrow's types of text."""
 
 MOST_TEXTS = 256
@@ -440,7 +440,8 @@ def check_columns(wanted: Sequence[str], scan: Scan, purpose: str) -> None:
         hint = did_you_mean(absent[0], scan.names) if len(absent) == 1 else "."
         raise TableError(
             f"{scan.label}: there is no column {listed(absent, 12)} {purpose}{hint} "
-            f"There are {listed(scan.names, 12)}."
+            f"There are {listed(scan.names, 12)}.",
+            missing_columns=absent,
         )
 
 
@@ -485,7 +486,7 @@ def kind_of_type(kind: Any) -> str | None:
         return CATEGORY
     if types.is_date(kind) or types.is_timestamp(kind):
         return DATE
-    return ANY_TEXT if str(kind) in TEXTS else None
+    return ANY_TEXT if str(kind) in TYPES_OF_TEXT else None
 
 
 def typed(column: Any, kind: str) -> tuple[Any, np.ndarray]:
@@ -569,6 +570,7 @@ def _not_numbers(scan: Scan, odd: Mapping[str, tuple[str, str | None]]) -> Table
     return TableError(
         f"Not a number or date: {'; '.join(cells)}{rest}.",
         " ".join(dict.fromkeys(advice)),
+        not_numbers=list(odd),
     )
 
 
