@@ -301,7 +301,7 @@ def test_words_of_the_user_are_remembered():
 
 def test_a_few_odd_cells_are_an_error_that_names_the_first():
     numbers = [f"{i}.5" for i in range(100)]
-    for odd, looks in (("oops", ""), ("1,081", " (a thousands separator)")):
+    for odd, looks in (("oops", ""), ("1,081.5", " (a thousands separator)")):
         frame = pd.DataFrame({"x": [*numbers, odd]})
         with pytest.raises(KernelpoolError) as error:
             Columns.learn(frame)

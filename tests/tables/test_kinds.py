@@ -166,7 +166,9 @@ def test_days_are_counted_from_1970():
 @pytest.mark.parametrize(
     ("cell", "looks", "advice"),
     [
-        ("1,081", "a thousands separator", "digits"),
+        ("1,081", "a thousands separator or a decimal comma", "--text decimal=,"),
+        ("1,081,000.5", "a thousands separator", "digits"),
+        ("0,126", "a decimal comma", "--text decimal=,"),
         ("5,5", "a decimal comma", "--text decimal=,"),
         ("12 %", "a percentage", "digits"),
         ("$5", "an amount of money", "digits"),

@@ -81,7 +81,11 @@ DIGITS = "Write numbers with digits and a decimal point alone."
 DATE_ADVICE = "Write dates as 2024-01-31, with a time or without, or as 31.01.2024."
 
 ODD_NUMBERS = {
-    r"[+-]?\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?": ("a thousands separator", DIGITS),
+    r"[+-]?[1-9]\d{0,2},\d{3}": (
+        "a thousands separator or a decimal comma",
+        f"{DIGITS} Where commas are decimal points, pass --text decimal=,.",
+    ),
+    r"[+-]?[1-9]\d{0,2}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?": ("a thousands separator", DIGITS),
     r"[+-]?\d*,\d+([eE][+-]?\d+)?": ("a decimal comma", "Pass --text decimal=,."),
     r"[+-]?\s*[$€£¥]\s*[\d.,]+|[+-]?[\d.,]+\s*[$€£¥]": ("an amount of money", DIGITS),
     r"[+-]?[\d.,]+\s*%": ("a percentage", DIGITS),

@@ -64,6 +64,9 @@ TYPES_OF_TEXT = ("string", "large_string", "string_view", "null")
 MOST_TEXTS = 256
 """A column with more different cells than this is a name or a text."""
 
+SAVED_INDEX = r"Unnamed: [0-9]+"
+"""The names that pandas gives to row numbers, read from a file where they had none."""
+
 MOST_ODD = 8
 """Columns that an error names."""
 
@@ -363,7 +366,7 @@ def read_table(
             continue
         if kind == NUMBER and of_types[name] == ANY_TEXT:
             column = _whole(column)
-        why = None if name in given else _reason_to_leave_out(column, kind, drawn.positions)
+        why = None if name in given else _reason_to_leave_out(name, column, kind, drawn.positions)
         if why is None:
             columns[name], column_kinds[name] = column, kind
         else:
@@ -523,13 +526,15 @@ def _whole(column: Any) -> Any:
         return column
 
 
-def _reason_to_leave_out(column: Any, kind: str, positions: np.ndarray) -> str | None:
+def _reason_to_leave_out(name: str, column: Any, kind: str, positions: np.ndarray) -> str | None:
     """Why no model can learn from a column; None where one can."""
     n_rows = len(column)
     if kind == NUMBER:
         x = column.to_numpy()
         if np.isnan(x).all():
             return "it has no value at all"
+        if re.fullmatch(SAVED_INDEX, name) and (np.diff(x) > 0).all():
+            return "it holds the row numbers of a table of pandas"
         counts = n_rows > FEW and x[0] - positions[0] in (0, 1)
         return "it counts the rows" if counts and (np.diff(x - positions) == 0).all() else None
     distinct = column.unique().drop_null()
