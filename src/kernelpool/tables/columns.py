@@ -318,6 +318,9 @@ class Columns:
             ).T
         for i, cells in completed.items():
             column = nw.from_native(_like(nw.to_native(columns[i]), cells), series_only=True)
+            held_nan = self.types[i] == "int" and column.dtype.is_float()  # pandas: no int does
+            if held_nan and (column == column.round()).all():
+                column = column.cast(nw.Int64)
             frame = frame.with_columns(column.alias(columns[i].name))
         return frame.to_native()
 

@@ -174,8 +174,9 @@ class Draw:
         """The rows with the smallest keys of all and of their class, in order; those to come must
         have smaller ones.
         """
-        position, code, weight, rows = zip(*self.pieces, strict=True)
-        whole = _Piece(*map(np.concatenate, (position, code, weight)), concatenated(rows))
+        *columns, rows = zip(*self.pieces, strict=True)
+        position, code, weight = map(np.concatenate, columns)
+        whole = _Piece(position, code, weight, concatenated(rows))
         whole = whole.take(np.argsort(whole.position))
         if len(whole.position) <= self.most and self.limit == ANY_KEY:
             return whole
