@@ -43,11 +43,7 @@ def test_the_hash_gives_its_published_numbers():
 
 
 def arrays(at):
-    return np.column_stack([at, at]), LABELS[at]
-
-
-def pairs(at):
-    return (at, None), LABELS[at]
+    return (np.column_stack([at, at]), None), LABELS[at]
 
 
 def frames(at):
@@ -61,13 +57,10 @@ def arrow(at):
 
 
 def positions_in(rows):
-    rows = rows[0] if isinstance(rows, tuple) else rows
-    return np.asarray(
-        rows["at"] if hasattr(rows, "columns") else np.transpose(rows).reshape(-1, len(rows))[0]
-    )
+    return rows[0][:, 0] if isinstance(rows, tuple) else np.asarray(rows["at"])
 
 
-@pytest.mark.parametrize("make", [arrays, pairs, frames, arrow], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [arrays, frames, arrow], ids=lambda make: make.__name__)
 @pytest.mark.parametrize("size", [N, 7001])
 def test_the_rows_with_the_smallest_keys_are_drawn_from_any_parts(make, size, expected):
     draw = Draw(MOST)
@@ -101,8 +94,6 @@ def test_weights_make_classes_as_common_as_in_the_whole(weight, expected):
     own = np.ones(N) if weight is None else weight
     labels = LABELS[expected]
     assert sum(labels == "few") == sum(LABELS == "few")  # a class of 0.1 % keeps all of its rows
-    assert sum(labels == "few") < 100
-    assert sum(labels == "rare") > 0.059 * MOST
     for k in np.unique(LABELS):
         share = own[k == LABELS].sum() / own.sum()
         assert drawn.weight[labels == k].sum() / drawn.weight.sum() == pytest.approx(share)
