@@ -399,6 +399,15 @@ def test_types_of_other_libraries_are_read_as_their_cells():
         assert_array_equal(Columns.learn(frame).encode(frame)[:, 0], expected)
 
 
+def test_days_are_the_same_categories_in_tables_of_every_type():
+    text = pd.DataFrame({"c": ["2024-01-31", None, "2024-02-01"]})
+    stamps = text.astype("datetime64[us]")
+    columns = Columns.learn(text, ["c"])
+    for table in (stamps, stamps.astype("category"), pa.Table.from_pandas(stamps)):
+        assert_array_equal(columns.encode(table)[:, 0], [0, nan, 1])
+        assert_array_equal(Columns.learn(table, ["c"]).encode(text)[:, 0], [0, nan, 1])
+
+
 def test_codes_of_a_cell_do_not_depend_on_the_cells_beside_it():
     """True equals 1 in Python, and 1.0 is the category of 1."""
     cells = np.array([[1], [True], ["1"], [1.0], ["True"], [None], [2.5]], dtype=object)

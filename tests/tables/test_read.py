@@ -546,6 +546,7 @@ def test_weights_and_targets_of_numbers(d):
         (pa.array([3, 5], pa.uint8()), [3, 5]),
         (pa.array([True, False]), [False, True]),
         (pa.array([0, 366], pa.date32()), ["1970-01-01", "1971-01-02"]),
+        (pa.array([0, 86_460], pa.timestamp("s")), ["1970-01-01", "1970-01-02 00:01:00"]),
         (pa.array([decimal.Decimal(1), decimal.Decimal(2)]), [1, 2]),
         (pa.array(["u", "v"]).dictionary_encode(), ["u", "v"]),
     ],

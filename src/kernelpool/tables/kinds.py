@@ -71,6 +71,9 @@ Without one, times are in UTC.
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+MIDNIGHT = " 00:00:00"
+"""Not written behind a day that is a category or a label."""
+
 FIRST_CELLS = 1000
 """By which a column of words is known at once."""
 
@@ -176,7 +179,7 @@ def _text_of(cell: Any, none: Container[str]) -> str | None:
         return None
     if isinstance(cell, float | np.floating):
         return str(int(cell)) if cell.is_integer() else repr(float(cell))
-    return str(cell)
+    return str(cell).removesuffix(MIDNIGHT) if isinstance(cell, datetime) else str(cell)
 
 
 def parsed_numbers(texts: Any, missing: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
@@ -345,6 +348,8 @@ def arrow_text(column: Any, missing: Sequence[str]) -> Any:
     import pyarrow.compute as pc
 
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    if pa.types.is_timestamp(column.type):
+        text = pc.replace_substring_regex(text, rf"({MIDNIGHT})?(\.0+)?$", "")
     absent = pc.is_in(text, value_set=pa.array([*MISSING, *missing]))
     return pc.if_else(absent, pa.scalar(None, pa.string()), text)
 
