@@ -127,18 +127,6 @@ def test_columns_that_mislead_are_named_in_one_warning(name):
         assert f"'{name}'" not in message
 
 
-@every
-def test_booleans_have_many_texts(name):
-    X, y = table(missing=0)
-    yes = (X["town"] == "Athens") ^ (np.arange(len(y)) % 7 == 0)
-    X = X.drop(columns="town").assign(yes=yes)
-    model = refitted(name, X, y)
-    expected = model.predict_proba(X)
-    texts = {True: "true", False: "false"}
-    for other in (yes.astype(int), yes.astype(float), yes.astype(str), yes.map(texts)):
-        assert_array_equal(model.predict_proba(X.assign(yes=other)), expected)
-
-
 # -- what is missing -------------------------------------------------------------------------------
 
 
@@ -176,16 +164,3 @@ def test_a_value_that_was_never_seen_is_answered(name):
     with pytest.warns(ColumnWarning, match=r"'town'.*found 'Mars', expected 'Athens', 'Oslo'"):
         proba = fitted(name).predict_proba(X.assign(town="Mars"))
     assert np.isfinite(proba).all()
-
-
-@every
-def test_tables_of_every_kind_are_answered_alike(name):
-    pa = pytest.importorskip("pyarrow")
-    X, _ = table(20, seed=5)
-    model = fitted(name)
-    expected = model.predict_proba(X)
-    categories = X.astype({"town": pd.CategoricalDtype(["Rome", "Athens", "Oslo"])})
-    for other in (categories, pa.Table.from_pandas(X)):
-        assert_array_equal(model.predict_proba(other), expected)
-    with pytest.warns(UserWarning, match="X does not have valid feature names"):
-        assert_array_equal(model.predict_proba(X.to_numpy(object)), expected)

@@ -237,12 +237,6 @@ def text_file(model, _, folder):
     return answers(model, folder / "rows.csv.gz")
 
 
-def parts(model, _, folder):
-    for at in range(0, N, 40):
-        X[at : at + 40].to_parquet(folder / f"{at:03}.parquet")
-    return answers(model, folder)
-
-
 def reloaded(model, _, folder):
     save(model, folder / "m.safetensors")
     again = load(folder / "m.safetensors")
@@ -309,7 +303,7 @@ def assert_same(found, wanted):
             assert (values == wanted[key]).all(), key
 
 
-@pytest.mark.parametrize("door", [text_file, parts, reloaded, command, graph])
+@pytest.mark.parametrize("door", [text_file, reloaded, command, graph])
 @pytest.mark.parametrize("name", [*CLASSIFIERS, *META])
 def test_every_door_leads_to_the_same_answers(name, door, tmp_path):
     model, _ = fitted(name)
@@ -318,25 +312,6 @@ def test_every_door_leads_to_the_same_answers(name, door, tmp_path):
     absent = {"log_density"} if door is command else set()
     assert wanted.keys() - found.keys() <= absent
     assert_same(found, wanted)
-
-
-@pytest.mark.parametrize("name", [*CLASSIFIERS, *META])
-def test_a_fit_to_files_is_the_fit_to_the_frame(name, tmp_path):
-    """The ID is left out of files."""
-    kept = [column for column in X if column != "id"]
-    wanted = answers(clone({**CLASSIFIERS, **META}[name]).fit(X[kept], Y), X[kept])
-    whole = X.assign(target=Y)
-    whole.to_csv(tmp_path / "rows.csv.gz", index=False)
-    (tmp_path / "parts").mkdir()
-    for at in range(0, N, 40):
-        whole[at : at + 40].to_parquet(tmp_path / "parts" / f"{at:03}.parquet")
-    for path in (tmp_path / "rows.csv.gz", tmp_path / "parts"):
-        model = clone({**CLASSIFIERS, **META}[name]).fit(path, "target")
-        assert list(model.feature_names_in_) == kept
-        for rows in (X[kept], path):
-            found = answers(model, rows)
-            assert found.keys() == wanted.keys()
-            assert_same(found, wanted)
 
 
 @pytest.mark.parametrize("name", ["pool", "shared-kernel", "rbf", "neurons", "parzen"])

@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from zoo import EXAMPLES, example, kernels, rows, table
+from zoo import EXAMPLES, example, kernels, rows
 
 import kernelpool
 from kernelpool import (
@@ -29,8 +29,6 @@ from kernelpool import (
     RBFNetworkClassifier,
     ReducedParzenClassifier,
     RejectClassifier,
-    SharedKernelClassifier,
-    SharingAverageClassifier,
 )
 from kernelpool.errors import KernelpoolError
 from kernelpool.records import replaced
@@ -42,26 +40,34 @@ EXPORTED = [
 ]
 
 
-def run(model, x, dtype=np.float32):
+def run(model, x):
     """The answers to an array, or to the columns of a table."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
+    options.log_severity_level = 4
     ready = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    cells = {"X": x}
-    if isinstance(x, pd.DataFrame):
-        cells = {
-            entry.name: x[[entry.name.rstrip("_")]].fillna("").to_numpy(object)
-            if entry.type == "tensor(string)"
-            else x[[entry.name]].to_numpy(dtype)
-            for entry in ready.get_inputs()
-        }
+    cells = {}
+    for entry in ready.get_inputs():
+        if entry.name == "X":
+            cells["X"] = np.asarray(x)
+            continue
+        column = x[[entry.name.rstrip("_")]]
+        if entry.type == "tensor(string)":
+            cells[entry.name] = column.fillna("").astype(str).to_numpy(object)
+            continue
+        if column.dtypes.iloc[0].kind == "M":
+            column = (column - pd.Timestamp(0)) / pd.Timedelta("1D")
+        cells[entry.name] = column.to_numpy(np.float32)
     names = [output.name for output in ready.get_outputs()]
     return dict(zip(names, ready.run(None, cells), strict=True))
 
 
 def expected(model, x):
     """What the estimator says in float64 of rows that are float32, or of a table."""
-    x = x if isinstance(x, pd.DataFrame) else np.asarray(x, np.float64)
+    if isinstance(x, pd.DataFrame):
+        x = x.astype({name: np.float64 for name in x if x[name].dtype == np.float32})
+    else:
+        x = np.asarray(x, np.float64)
     if isinstance(model, kernelpool.EMLogRegressor):
         return dict(zip(("prediction", "std"), model.predict(x, return_std=True), strict=True))
     found = {"label": model.predict(x), "probabilities": model.predict_proba(x)}
@@ -82,7 +88,7 @@ def assert_agree(found, wanted, tolerance):
         assert found[name].shape == value.shape, name
         if name in ("label", "decision"):
             least, most = np.sort(wanted["probabilities"], axis=1)[:, -2:].T
-            apart = most - least > 1e-12  # of classes that are equally probable either may be named
+            apart = most - least > 1e-9  # of classes that are equally probable either may be named
             assert found[name][apart].tolist() == value[apart].tolist()
         else:
             assert found[name].dtype == np.float32, name
@@ -219,70 +225,7 @@ def test_rows_at_an_offset_of_a_million():
             assert_allclose(narrow, expected(model, shifted)["probabilities"], atol=1e-4)
 
 
-# -- tables: categories and missing cells ----------------------------------------------------------
-
-
-def labeled_table(**options):
-    """Numbers that depend on each other and a category, named as an output is."""
-    frame, y = table(160, **options)
-    frame["width"] = 30 * frame.dose + 0.1 * np.random.default_rng(1).normal(size=160)
-    return frame.rename(columns={"town": "label"}), y
-
-
 FAMILIES = ("spherical", "diag", "full", "tied")
-MIXTURES = {
-    **{family: kernels(covariance_type=family, max_iter=5) for family in FAMILIES},
-    "conditional": SharedKernelClassifier(
-        3, covariance_type="full", class_prior=[0.3, 0.7], max_iter=5, tol=1e-2, random_state=0
-    ),
-    "average": SharingAverageClassifier(kernels(covariance_type="full", standardize=True)),
-}
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("numbers", [False, True], ids=["table", "numbers"])
-@pytest.mark.parametrize("name", MIXTURES)
-def test_mixtures_integrate_missing_cells_out_in_the_graph(name, numbers):
-    frame, y = labeled_table(missing=0)
-    frame = frame.drop(columns="label") if numbers else frame
-    model = clone(MIXTURES[name]).fit(frame, y)
-    some = labeled_table()[0][list(frame)]
-    some.loc[60] = None  # of which nothing is known
-    exported = kernelpool.to_onnx(model, precision="float64")
-    for part in (frame, some):
-        found = run(exported, part.to_numpy(float) if numbers else part, np.float64)
-        assert_allclose(found["probabilities"], model.predict_proba(part), rtol=1e-8, atol=1e-10)
-        assert_allclose(found["log_density"], model.log_density(part), rtol=1e-8, atol=1e-9)
-        assert found["label"].tolist() == model.predict(part).tolist()
-    if not numbers:
-        about = {entry.key: entry.value for entry in exported.metadata_props}
-        kinds = {entry["column"]: entry["kind"] for entry in json.loads(about["inputs"])}
-        assert kinds == dict.fromkeys(frame, "number") | {"label": "category"}
-
-
-NETWORKS = {
-    "rbf": RBFNetworkClassifier(20, random_state=0),
-    "pool": kernelpool.PooledClassifier(
-        [MIXTURES["full"], RBFNetworkClassifier(20)], n_folds=2, random_state=0
-    ),
-}
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", NETWORKS)
-def test_other_networks_answer_categories_and_refuse_missing_cells(name):
-    frame, y = labeled_table(missing=0)
-    model = clone(NETWORKS[name]).fit(frame, y)
-    exported = kernelpool.to_onnx(model)
-    frame.loc[::7, "label"] = "never seen"
-    narrow = frame.astype(dict.fromkeys(("age", "width", "dose"), np.float32))
-    found = run(exported, narrow)
-    assert_allclose(found["probabilities"], model.predict_proba(narrow), atol=1e-5)
-    for column in ("age", "label"):
-        lacking = narrow.copy()
-        lacking.loc[3, column] = None
-        with pytest.raises(Exception, match="A cell is missing, and the exported network takes"):
-            run(exported, lacking)
 
 
 WORDS = {

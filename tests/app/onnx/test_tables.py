@@ -6,14 +6,14 @@ import warnings
 from functools import cache
 
 import numpy as np
-import onnxruntime
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose
 from sklearn.base import clone
-from zoo import CLASSIFIERS, META
+from zoo import CLASSIFIERS, META, kernels
 
-from kernelpool import ParzenClassifier, RejectClassifier, to_onnx
+from kernelpool import ParzenClassifier, SharingAverageClassifier, to_onnx
+
+from .test_onnx import assert_agree, expected, run
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -23,6 +23,9 @@ MODELS = {
     **CLASSIFIERS,
     "ball": ParzenClassifier("hypersphere", "loo", random_state=0),
     "reject": META["reject"],
+    "full": kernels(covariance_type="full", standardize=True, max_iter=5),
+    "tied": kernels(covariance_type="tied", class_prior=[0.3, 0.7], max_iter=5),
+    "average, full": SharingAverageClassifier(kernels(covariance_type="full", max_iter=5)),
 }
 
 
@@ -43,7 +46,7 @@ def columns_of(kind):
             "since": pd.Timestamp("2024-01-31") + pd.to_timedelta(rng.integers(0, 90, N), "D"),
             "code": [f"c{i}" for i in rng.integers(0, 90, N) + 5 * y],  # more than indicators
         },
-        "words": {"town": town, "size": rng.choice(["s", "m", "l"], N)},
+        "words": {"label": town, "size": rng.choice(["s", "m", "l"], N)},
         "far": {"x": (1e5 + 3 * (rng.normal(size=N) + y)).astype(np.float32), "y": number - 3e4},
     }
     return pd.DataFrame(columns[kind]), y
@@ -80,35 +83,6 @@ def asked(X):
     return pd.concat(parts, ignore_index=True)
 
 
-def run(graph, X):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(graph.SerializeToString(), options)
-    inputs = [entry.name for entry in session.get_inputs()]
-    cells = {"X": X.to_numpy()} if inputs == ["X"] else {}
-    for name in inputs if inputs != ["X"] else []:
-        column = X[[name]]
-        if X[name].dtype.kind == "M":
-            days = (column - pd.Timestamp("1970-01-01")) / pd.Timedelta("1D")
-            cells[name] = days.to_numpy(np.float32)
-        elif name in words_of(X):
-            cells[name] = column.fillna("").astype(str).to_numpy(object)
-        else:
-            cells[name] = column.to_numpy()
-    outputs = [entry.name for entry in session.get_outputs()]
-    return dict(zip(outputs, session.run(None, cells), strict=True))
-
-
-def answers(model, X):
-    """Those of Python, in float64."""
-    X = X.astype(dict.fromkeys(numbers_of(X), np.float64))
-    found = {"label": model.predict(X), "probabilities": model.predict_proba(X)}
-    if hasattr(model, "log_density"):
-        found |= {"log_density": model.log_density(X), "score_samples": model.score_samples(X)}
-    return found | ({"decision": model.decide(X)} if isinstance(model, RejectClassifier) else {})
-
-
 @cache
 def exported(name, kind, missing):
     X, y = columns_of(kind)
@@ -135,16 +109,7 @@ def test_graphs_answer_as_python_does(name, kind, missing):
     assert len(said) == (refuses and missing)
     assert all(f"'{column}'" in text for column in X for text in said)
     rows = X.dropna() if refuses else X
-    found = run(graph, rows)
-    wanted = answers(model, rows)
-    assert found.keys() == wanted.keys()
-    least, most = np.sort(wanted["probabilities"], axis=1)[:, -2:].T
-    apart = most - least > 1e-9  # of classes that are equally probable either may be named
-    for key, value in wanted.items():
-        if key in ("label", "decision"):
-            assert found[key][apart].tolist() == value[apart].tolist()
-        else:
-            assert_allclose(found[key], value, rtol=1e-5, atol=1e-5, err_msg=key)
+    assert_agree(run(graph, rows), expected(model, rows), 1e-5)
     if refuses and missing:
-        with pytest.raises(Exception, match="A cell is missing"):
+        with pytest.raises(Exception, match="A cell is missing, and the exported network takes"):
             run(graph, X)
