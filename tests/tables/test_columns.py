@@ -187,7 +187,6 @@ def dates():
     table = pa.table({"day": pa.array(naive, pa.timestamp("us"))})
     found = {
         "stamps": pd.DataFrame({"day": pd.to_datetime(naive)}),
-        "nanoseconds": pd.DataFrame({"day": pd.to_datetime(naive).as_unit("ns")}),
         "zone": pd.DataFrame({"day": pd.to_datetime(STAMPS).tz_convert("Europe/Athens")}),
         "objects": pd.DataFrame({"day": pd.Series(naive, dtype=object)}),
         "text": pd.DataFrame({"day": text}),
@@ -196,9 +195,7 @@ def dates():
         ),
         "arrow": table,
         "arrow zone": pa.table({"day": pa.array(STAMPS, pa.timestamp("us", "Asia/Tokyo"))}),
-        "arrow text": pa.table({"day": ["NA" if t is None else t for t in text]}),
         "array": np.array(naive, "datetime64[us]")[:, None],
-        "array of objects": np.array(naive, object)[:, None],
         "array of text": np.array(["?" if t is None else t for t in text])[:, None],
         "list": [[t] for t in naive],
     }
@@ -206,11 +203,7 @@ def dates():
         import polars
     except ImportError:
         return found
-    return {
-        **found,
-        "polars": polars.from_arrow(table),
-        "polars text": polars.DataFrame({"day": text}),
-    }
+    return {**found, "polars": polars.from_arrow(table)}
 
 
 @pytest.mark.parametrize("kind", dates())
@@ -232,13 +225,9 @@ def test_dates_are_days_since_1970_in_tables_of_every_kind(kind):
     for other in dates().values():
         assert_array_equal(columns.encode(other), x)
     assert columns.select([0]).kinds == columns.of_codes().kinds == ("date",)
-
-
-@pytest.mark.parametrize("kind", [k for k, table in dates().items() if hasattr(table, "shape")])
-def test_imputed_dates_are_like_those_beside_them(kind):
-    table = dates()[kind]
-    columns = Columns.learn(table)
-    x = columns.encode(table)
+    assert_array_equal(columns.encode(DAYS[:, None]), x)  # days may be counted
+    if kind == "list":
+        return
     completed = columns.imputed(table, x, np.full((4, 1), 19722.0))
     assert_array_equal(columns.encode(completed)[:, 0], np.where(np.isnan(DAYS), 19722, DAYS))
     if hasattr(table, "schema"):
@@ -255,30 +244,6 @@ def test_days_without_hours_are_imputed_as_such():
     made = columns.imputed(days, x, np.full((3, 1), 19740.4))
     assert made["day"].to_pylist()[2] == date(2024, 1, 18)
     assert made.schema == days.schema
-
-
-def test_text_is_what_its_cells_are():
-    """In frames and arrays alike; an array of text holds text alone."""
-    cells = {
-        "number": ["1e3", " 2", "?", "NA"],
-        "code": ["02134", "90210", "NA", "02134"],
-        "flag": ["true", "True", "0", "N/A"],
-        "few": ["1", "2", "crew", "None"],
-        "day": ["2024-01-31", "31.12.2023", "", "2024-02-01"],
-    }
-    expected = [
-        [1000, 0, 1, 0, 19753],
-        [2, 1, 1, 1, 19722],
-        [nan, nan, 0, 2, nan],
-        [nan, 0, nan, nan, 19754],
-    ]
-    for table in (pd.DataFrame(cells), pa.table(cells), np.array([*cells.values()]).T):
-        columns = Columns.learn(table)
-        assert columns.kinds == ("number", "category", "category", "category", "date")
-        assert_array_equal(columns.encode(table), expected)
-        assert columns.categories[1].tolist() == ["02134", "90210"]
-        alone = np.concatenate([columns.encode(table[i : i + 1]) for i in range(4)])
-        assert_array_equal(alone, expected)
 
 
 def test_what_text_is_taken_for_is_said_once():
@@ -357,12 +322,6 @@ def test_what_no_model_takes_is_an_error(cells):
 def test_columns_of_one_name_are_an_error():
     with pytest.raises(ValueError, match="unique column names, got:\n- 'a' 2 times"):
         Columns.learn(pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"]))
-
-
-def test_days_in_a_model_of_dates_may_be_counted():
-    columns = Columns.learn(dates()["arrow"])
-    assert_array_equal(columns.encode(DAYS[:, None])[:, 0], DAYS)
-    assert_array_equal(columns.encode(pd.DataFrame({"day": DAYS}))[:, 0], DAYS)
 
 
 def test_tables_of_other_libraries_come_as_arrow():
@@ -449,7 +408,7 @@ cell = st.one_of(
 
 
 @given(st.lists(st.tuples(cell, cell), min_size=1, max_size=12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_any_cells_come_back_as_text(rows):
     table = np.empty((len(rows), 2), dtype=object)
     table[:] = rows

@@ -30,39 +30,29 @@ DAYS = [f"2024-{month:02d}-{day:02d}" for month in range(1, 13) for day in range
 
 COLUMNS = {
     "numbers": (["1", "2.5", "-3", "+4", "1e3", " .5 ", "5."], NUMBER),
-    "exponents": (["1e3", "2E-4"], NUMBER),
     "a number of minus zero": (["-0", "0", "0.50"], NUMBER),
     "missing alone": (list(MISSING), NUMBER),
     "numbers and a question mark": ([*NUMBERS, "?"], NUMBER),
-    "labels 0 and 1": (["0", "1", "1.0"], NUMBER),
     "a few numbers and a word": (["1", "2", "3", "crew"], CATEGORY),
     "words and None": (["US", "DE", "None"], CATEGORY),
-    "NA": (["NA", "US"], CATEGORY),
     "booleans": (["true", "True", "0", "?"], CATEGORY),
     "more than booleans": (["true", "false", "maybe"], CATEGORY),
     "postal codes": (["02134", "90210"], CATEGORY),
-    "many postal codes": ([*map(str, range(10000, 11000)), "02134"], CATEGORY),
-    "negative codes": (["-02", "7"], CATEGORY),
     "agents": (["007", *NUMBERS], CATEGORY),
     "many numbers and words": ([*NUMBERS, *WORDS], CATEGORY),
     "many numbers and few words": ([*NUMBERS, *WORDS[1:]], None),
     "an odd cell": ([*NUMBERS, "oops"], None),
-    "hexadecimal": (["0x10", "0x11"], CATEGORY),
     "thousands": (["1,081", "12"], None),
     "percentages": (["12 %", "7 %"], None),
     "money": (["$5", "7"], None),
     "decimal commas": (["5,5", "3,4"], None),
-    "sizes": (["1,5", "large", "small"], CATEGORY),
     "days": (["2024-01-31", "2024-2-1", "31.12.2023", "2024/03/04"], DATE),
     "times": (["2013-05-17T18:00:00Z", "2013-05-17 18:00", "2013-05-17T18:00:00.25+02:00"], DATE),
     "days and missing ones": ([*DAYS, "", "NA", None], DATE),
     "many days and a word": ([*DAYS, "soon"], None),
-    "days and numbers": ([*DAYS, *NUMBERS], None),
-    "a few days and a word": (["2024-01-31", "soon"], CATEGORY),
     "no such day": (["2024-02-30", "2024-01-31"], CATEGORY),
     "months first, or days": (["01/02/2024", "03/04/2024"], CATEGORY),
     "hours": (["12:30", "12:31"], CATEGORY),
-    "not finite": (["inf", "1"], CATEGORY),
     "too large": (["1e999", "1"], CATEGORY),
 }
 
@@ -89,14 +79,6 @@ def test_few_values_are_categories_by_one_word():
     numbers = [str(i) for i in range(FEW)]
     assert kind_of([*numbers[1:], "crew"]) == CATEGORY
     assert kind_of([*numbers, "crew"]) is None
-
-
-def test_words_of_the_user_are_missing():
-    assert kind_of([*NUMBERS, "-99", "kA"]) is None
-    assert kind_of([*NUMBERS, "-99", "kA"], ["kA"]) == NUMBER
-    x, bad = parsed_numbers(["1", " kA ", "-99", "oops", "?"], ["kA", "-99"])
-    assert_array_equal(x, [1, nan, nan, nan, nan])
-    assert_array_equal(bad, [False, False, False, True, False])
 
 
 def test_the_odd_cell_is_neither_a_number_nor_a_date():

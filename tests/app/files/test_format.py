@@ -242,10 +242,6 @@ BESIDE = {
         "codes must be whole numbers from 0 to 2 for 144 rows",
     ),
     "negative codes": (entry("codes", -1), "codes must be whole numbers from 0 to 2"),
-    "fractional codes": (
-        lambda h, m, a: a.update(codes=a["codes"] + 0.5),
-        "codes must be whole numbers from 0 to 2",
-    ),
     "too few codes": (lambda h, m, a: a.update(codes=a["codes"][1:]), r"of shape \(143, 3\)"),
     "no codes": (
         lambda h, m, a: (a.pop("codes"), h.update(codes=None)),
@@ -277,18 +273,12 @@ BESIDE = {
         lambda h, m, a: h["reference"]["fields"]["features"]["tuple"].pop(),
         "bins of each of its columns",
     ),
-    "no features": (part("reference", features={"tuple": []}), "bins of each of its columns"),
     "numbers for features": (
         part("reference", features={"tuple": [1, 2, 3]}),
         "AttributeError, 'int' object has no attribute 'edges'",
     ),
     "edges that fall": (feature(edges=[1.0, 0.0]), "edges of .* must rise"),
-    "counts of more bins": (feature(counts=[1] * 99), "counts of .* do not fit"),
     "negative counts": (feature(edges=[0.0], counts=[5, -1, 1]), "counts of .* do not fit"),
-    "counts that are text": (
-        feature(edges=[0.0], counts=["1", "2", "3"]),
-        "counts of .* do not fit",
-    ),
 }
 
 

@@ -10,10 +10,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelpool import ConformalClassifier, RejectClassifier, SharedKernelClassifier
+from kernelpool import RejectClassifier, SharedKernelClassifier
 from kernelpool.app.report import evaluate, write_page
 from kernelpool.datasets import make_clouds
-from kernelpool.errors import KernelpoolError
 from kernelpool.inspection import feature_importance, predictions
 
 ASKED = (
@@ -133,29 +132,3 @@ def test_predictions_that_are_known_are_not_made_again(clouds, fitted, passes):
     assert results.predictions is known
     assert results.metrics.n_rows == len(X)
     assert passes == []
-
-
-def test_rows_are_sampled_and_the_others_are_not_asked_about(clouds, fitted, passes):
-    X, y = clouds[2:]
-    results = evaluate(fitted, X, y, most_rows=60)
-    at = np.array(results.rows.ids)
-    assert (len(results.rows), results.rows.n_given) == (60, 200)
-    assert_array_equal(fitted.classes_[results.rows.y], y[at])
-    assert_array_equal(results.predictions.probability, fitted.predict_proba(X[at]))
-    assert passes[0] == ("_predictions", 60)
-
-
-def test_sets_of_classes_come_with_the_predictions(clouds):
-    X, y, X_test, y_test = clouds
-    network = SharedKernelClassifier(4, training="em", random_state=0, tol=0.02)
-    model = ConformalClassifier(network, error=0.1).fit(X, y)
-    results = evaluate(model, X_test, y_test)
-    assert_array_equal(results.predictions.sets, model.predict_set(X_test))
-
-
-def test_bad_rows_are_named(clouds, fitted):
-    X, y = clouds[:2]
-    with pytest.raises(KernelpoolError, match="for each of the 300 new rows"):
-        evaluate(fitted, X, y[:5])
-    with pytest.raises(KernelpoolError, match="both are None"):
-        evaluate(fitted, None)
