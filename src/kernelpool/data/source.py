@@ -26,7 +26,7 @@ from ..errors import (
 from ..rows import DaskRows, Rows, Store, StoredRows, as_rows, recode
 from ..rows.dask import each_part, tree_sum
 from ..tables import draw
-from ..tables.columns import Columns, holds_text, reason_to_leave_out, sorted_categories
+from ..tables.columns import Columns, frame_of, holds_text, reason_to_leave_out, sorted_categories
 from ..tables.kinds import CATEGORY, FEW
 from ..tables.read import (
     Scan,
@@ -61,7 +61,7 @@ def is_source(X: Any, y: Any = None) -> bool:
         return isinstance(y, str) and is_table(X)
     if isinstance(X, list | tuple):
         return len(X) > 0 and _is_batch(X[0])
-    return not isinstance(X, dict | set | bytes) and not hasattr(X, "__len__")
+    return not hasattr(X, "__len__")
 
 
 def is_scanned(X: Any) -> bool:
@@ -352,24 +352,25 @@ def _batches_of(
 
 
 def _of_table(table: Any, y: Any, weight: Any, names: Sequence[str] | None = None) -> Batch:
-    is_arrow = type(table).__module__.startswith("pyarrow")
-    columns = table.column_names if is_arrow else [str(name) for name in table.columns]
+    frame = frame_of(table)
     targets = _named(y, weight)
-    chosen = [name for name in columns if name not in targets] if names is None else [*names]
+    chosen = [name for name in frame.columns if name not in targets] if names is None else [*names]
     for name in (*chosen, *targets):
-        if name not in columns:
-            raise TableError(f"X: there is no column {quoted(name)}{did_you_mean(name, columns)}")
+        if name not in frame.columns:
+            raise TableError(
+                f"X: there is no column {quoted(name)}{did_you_mean(name, frame.columns)}"
+            )
     if not chosen:
         raise TableError(f"X: no column is left to learn from beside {quoted(y)}.")
-    features = table.select(chosen) if is_arrow else table[chosen]
-    labels, weights = (None if name is None else _column(table[name]) for name in (y, weight))
-    return features, labels, None if weights is None else _checked_weights(weights, "X")
+    labels, weights = (None if name is None else _column(frame[name]) for name in (y, weight))
+    weights = None if weights is None else _checked_weights(weights, "X")
+    return frame.select(chosen).to_native(), labels, weights
 
 
 def _column(column: Any) -> np.ndarray:
-    """A column of pandas, polars or Arrow; None where a cell of Arrow or polars is missing."""
-    if type(column).__module__.startswith("pyarrow") and column.null_count:
-        return np.array([*column.to_pylist(), None], object)[:-1]
+    """A column of narwhals; objects where cells are text or missing."""
+    if column.null_count():
+        return np.array([*column.to_list(), None], object)[:-1]
     cells = np.asarray(column.to_numpy())
     return cells.astype(object) if cells.dtype.kind in "UT" else cells
 

@@ -152,14 +152,14 @@ class Columns:
         if isinstance(categorical_features, Columns):
             return categorical_features
         by_type = isinstance(categorical_features, str)
-        is_numeric = not holds_text(X) and _frame(X) is None
+        is_numeric = not holds_text(X) and frame_of(X) is None
         if is_numeric and (by_type or categorical_features is None):
             shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
             return cls.numbers(shape[1] if len(shape) == 2 else 1)
         cells, names, frame = _cells(X)
         chosen = () if by_type else _positions(categorical_features, len(cells), names)
         if frame == "pyarrow":
-            about = _frame(X).to_native().schema.metadata or {}
+            about = frame_of(X).to_native().schema.metadata or {}
             missing = [*missing, *about.get(WORDS_KEY, b"").decode().splitlines()]
         named = cls((None,) * len(cells), names, missing=tuple(missing))
         categories: list[np.ndarray | None] = [None] * len(cells)
@@ -301,7 +301,7 @@ class Columns:
         """
         missing = np.isnan(x)
         imputations = self.rounded(imputations)
-        frame = None if self.frame is None else _frame(X)
+        frame = None if self.frame is None else frame_of(X)
         if self.coded or (frame is None and not any(self.levels)):
             return np.where(missing, imputations, x)
         columns = _cells(X)[0]
@@ -487,7 +487,7 @@ def holds_text(X: Any) -> bool:
     return X.dtype.kind in "UM" or any(issubclass(t, str | bool | np.bool_ | date) for t in types)
 
 
-def _frame(X: Any) -> Any:
+def frame_of(X: Any) -> Any:
     """A data frame in memory as narwhals has it; None for anything else."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
@@ -497,7 +497,7 @@ def _frame(X: Any) -> Any:
 
 def _cells(X: Any) -> tuple[list[Any], tuple[str, ...] | None, str | None]:
     """The columns of a table, their names where it has them, and the library of a data frame."""
-    frame = _frame(X)
+    frame = frame_of(X)
     if frame is not None:
         named = all(isinstance(name, str) for name in frame.columns)
         library = frame.implementation.value if named else None
