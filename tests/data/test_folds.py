@@ -78,6 +78,11 @@ def test_keys_depend_on_the_content_of_rows_alone():
     assert (row_keys(wild) != key).sum() == 1
     words = ["yes", "no", "yes"]
     assert row_keys(words)[0] == row_keys(words)[2] != row_keys(words)[1]
+    flags = [pd.DataFrame({"c": c}) for c in (["true", "0"], ["True", "FALSE"], [True, False])]
+    assert_array_equal(row_keys(flags[0]), row_keys(flags[1]))
+    assert_array_equal(row_keys(flags[0]), row_keys(flags[2]))
+    halves = pd.DataFrame({"c": ["\ud800", "a", "\ud800"]}, dtype=object)
+    assert row_keys(halves)[0] == row_keys(halves)[2] != row_keys(halves)[1]
     assert len(np.unique(row_keys(csr_array(np.nan_to_num(x))))) == 40
 
 

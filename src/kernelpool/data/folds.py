@@ -39,6 +39,7 @@ from ..errors import KernelpoolError, without_column_warnings
 from ..rows import as_rows
 from ..rows.sample import MOST_ROWS, content_key, sample_block
 from ..tables.columns import FRAMES, Columns
+from ..tables.kinds import BOOLEANS
 from ..text import is_missing
 from .door import TrainingData, surveyed
 from .scale import weighted_quantiles
@@ -96,7 +97,9 @@ def _as_numbers(X: Any) -> tuple[np.ndarray, np.ndarray]:
             x = columns.encode(X)
         for i, values in enumerate(columns.categories):
             if values is not None:
-                of_text = np.array([zlib.crc32(text.encode()) for text in values])
+                is_boolean = BOOLEANS.keys() >= set(values)
+                texts = [BOOLEANS[text][0] for text in values] if is_boolean else values
+                of_text = np.array([zlib.crc32(t.encode(errors="replace")) for t in texts])
                 known = ~np.isnan(x[:, i])
                 x[known, i] = of_text[x[known, i].astype(int)]
         return x, np.array(columns.levels) == 0
