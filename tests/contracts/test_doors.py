@@ -67,7 +67,7 @@ def written(n=N):
             "country": rng.choice(["DE", "US", "NA"], n),
             "joined": joined.astype(str),
             "active": np.where(
-                active, *(rng.choice(w, n) for w in (["true", "True"], ["0", "False"]))
+                active, *(rng.choice(w, n) for w in (["true", " TRUE"], ["0", "False "]))
             ),
             "class": rng.choice(CATEGORIES["class"], n),
             "note": rng.choice(CATEGORIES["note"], n),
@@ -77,12 +77,13 @@ def written(n=N):
         dtype=object,
     )
     meaning = texts.assign(age=age, income=income, late=late, active=active).astype(object)
+    texts["country"] += rng.choice(["", " "], n)
     meaning["joined"] = (joined - np.datetime64("1970-01-01")).astype(int).astype(object)
     for name, share in {"age": 0.1, "joined": 0.05, "active": 0.05, "zip": 0.1}.items():
         empty = rng.random(n) < share
         texts.loc[empty, name] = rng.choice(MISSING, int(empty.sum()))
         meaning.loc[empty, name] = None
-    meaning.loc[texts.country == "NA", "country"] = None
+    meaning.loc[meaning.country == "NA", "country"] = None
     texts.loc[n - 3 :, "late"] = "?"  # behind the first megabyte
     meaning.loc[n - 3 :, "late"] = None
     texts.loc[n - 40 :, "odd"] = "A"

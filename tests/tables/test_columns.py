@@ -30,7 +30,6 @@ def tables():
     objects = np.array([*CELLS.values()], dtype=object).T
     found = {
         "pandas": frame,
-        "objects": frame.astype(object),
         "categories": frame.astype({"town": "category"}),
         "other categories": frame.astype({"town": pd.CategoricalDtype(["Volos", "x", "Athens"])}),
         "arrow": pa.table(CELLS),
@@ -60,7 +59,7 @@ def test_tables_of_every_kind_have_the_same_codes(kind):
     assert_array_equal(columns.encode(table), CODES)
 
 
-@pytest.mark.parametrize("kind", ["pandas", "objects", "other categories", "polars", "array"])
+@pytest.mark.parametrize("kind", ["pandas", "other categories", "polars", "array"])
 def test_pyarrow_is_not_needed(kind, monkeypatch):
     table = tables().get(kind)
     days = pd.DataFrame({"day": ["2024-01-31", "?"], "code": ["02134", None], "x": ["1e3", "2"]})
