@@ -106,26 +106,6 @@ def test_backends_check_their_input(backend, blobs):
         model.predict(labels)
 
 
-def test_backends_of_dask_with_chunks_of_every_kind(blobs):
-    da = pytest.importorskip("dask.array")
-    x, y = blobs
-    model = SharedKernelClassifier.prbf(6, random_state=0)
-    means = model.fit(x, y).means_
-    # columns cut, labels cut elsewhere, an empty chunk, labels as a NumPy array
-    cut = da.from_array(x, chunks=((100, 0, 200), (2, 1)))
-    every = da.from_array(np.ones(len(x), bool), chunks=100)
-    labels = da.from_array(y, chunks=100)
-    unknown = da.from_array(x, chunks=(100, 3))[every]  # lengths unknown, chunks alike
-    for rows, classes in ((cut, labels.rechunk(37)), (cut, y), (unknown, labels[every])):
-        assert_allclose(model.fit(rows, classes).means_, means, rtol=1e-9)
-    named = da.from_array(np.array(["no", "yes", "maybe"])[y], chunks=100)
-    assert set(model.fit(cut, named).predict(cut).compute()) <= {"no", "yes", "maybe"}
-    with pytest.raises(ValueError, match="compute_chunk_sizes"):
-        model.fit(unknown, y)
-    with pytest.raises(ValueError, match="X has 300 rows in 3 chunks and y or sample_weight 299"):
-        model.fit(cut, labels[:-1])
-
-
 def plain_sums(columns, pairs, weight, natural):
     """`fused_sums` as its equations read, in float64."""
     torch = pytest.importorskip("torch")

@@ -110,7 +110,11 @@ def test_arrays_of_dask_with_chunks_of_any_size():
     sizes = (50, 0, 120, 30)
     there = da.from_array(x, chunks=(sizes, 3))
     unknown = there[da.from_array(np.arange(200), chunks=(sizes,)) >= 60]  # of unknown length
-    for name in ("rbf", "conformal"):
+    with pytest.raises(ValueError, match="compute_chunk_sizes"):
+        clone(ALL["em"]).fit(unknown, y)
+    with pytest.raises(ValueError, match="X has 200 rows in 4 chunks and y or sample_weight 199"):
+        clone(ALL["em"]).fit(there, da.from_array(y[:-1], chunks=70))
+    for name in ("rbf", "conformal", "em"):
         model = clone(ALL[name]).fit(x, y)
         for rows, labels in (
             (there, da.from_array(y, chunks=70)),
@@ -118,7 +122,7 @@ def test_arrays_of_dask_with_chunks_of_any_size():
             (da.from_array(x, chunks=(70, 2)), y),
         ):
             found = clone(ALL[name]).fit(rows, labels)
-            assert_array_equal(found.predict_proba(x), model.predict_proba(x))
+            assert_allclose(found.predict_proba(x), model.predict_proba(x), atol=1e-9)
         lazy = model.predict_proba(there)
         assert lazy.chunks[0] == (50, 120, 30)
         assert_allclose(lazy.compute(), model.predict_proba(x), rtol=1e-9)

