@@ -100,6 +100,8 @@ def test_rejected_rows_have_no_label(run, blurred):
     run("predict", blurred[1], new, "-o", "out.parquet", "--ambiguity", 0.2, "--novelty", 0.02)
     found = pq.read_table("out.parquet")
     assert found.column("decision").to_pylist() == ["ambiguous", "accepted", "novel"]
+    alone = write_csv("alone.csv", ["a", "b"], [[0.75, 0.0]])
+    assert "most rows are ambiguous" in run("predict", blurred[1], alone, "--ambiguity", 0.2).err
     assert found.column("label").to_pylist() == [None, "red", None]
     both = run("predict", blurred[1], new, "--ambiguity", "0.9", "-q").out.splitlines()
     assert [line.split(",")[1] for line in both[1:]] == ["accepted"] * 3
@@ -146,7 +148,9 @@ def test_models_that_were_saved_from_python(run):
     wary = kernelpool.RejectClassifier(inner, ambiguity=0.0, novelty=None).fit(x, y)
     kernelpool.save(wary, "wary.st")
     data = write_csv("d.csv", ["a", "b"], [row[:2] for row in rows])
-    decided = [line.split(",")[1] for line in run("predict", "wary.st", data).out.splitlines()[1:]]
+    ran = run("predict", "wary.st", data)
+    decided = [line.split(",")[1] for line in ran.out.splitlines()[1:]]
+    assert ("most rows are ambiguous" in ran.err) == (decided.count("ambiguous") > len(rows) / 2)
     refused = wary.predict(x) == "ambiguous"
     assert decided == np.where(refused, "ambiguous", "accepted").tolist()
     assert "ambiguous" in decided

@@ -123,6 +123,10 @@ def predict(
     counted += [f"{name} {decisions[name]:,}" for name in DECISIONS[1:] if decisions]
     if loaded.n_incomplete:
         screen.say(f"{plural(loaded.n_incomplete, 'row')} with missing cells.")
+    if 2 * decisions["ambiguous"] > n_rows:
+        screen.warn(
+            "most rows are ambiguous: a larger --ambiguity accepts more of them, with more errors."
+        )
     where = "" if output == "-" else f" -> {shown(output, 200)}"
     screen.say(f"{plural(n_rows, 'row')}: {', '.join(counted)}{where}")
     screen.answer(
