@@ -34,7 +34,6 @@ from ..tables.read import (
     labels_of,
     read_table,
     scan,
-    typed,
     values_of,
     weights_of,
 )
@@ -415,11 +414,8 @@ def _read_table(
 
 def _typed_batches(rows: Any, source: Scan, y: str, weight: str | None) -> Iterator[Batch]:
     """All rows, with columns of the kinds that all rows have."""
-    import pyarrow as pa
-
     for x, labels, weights in _batches_of(source, [*rows.kinds], y, weight, rows.values):
-        columns = {name: typed(x[name], kind)[0] for name, kind in rows.kinds.items()}
-        yield pa.table(columns), labels, weights
+        yield rows.typed(x), labels, weights
 
 
 # -- rows that fit in memory -----------------------------------------------------------------------

@@ -18,7 +18,7 @@ durations, times of day, lists, bytes              none of these: an error
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date
 from functools import cached_property
 from numbers import Number
@@ -28,7 +28,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from ..arrays import is_table, to_numpy
-from ..errors import ColumnWarning, KernelpoolError, warn
+from ..errors import ColumnWarning, KernelpoolError, TableError, warn
 from ..records import saved
 from ..text import is_missing, listed, plural, quoted, shorten
 from .kinds import (
@@ -82,6 +82,19 @@ MOST_WHOLE = 2.0**53
 
 APART = np.sqrt(0.5)
 """Height of an indicator: two categories of a column lie one apart."""
+
+
+@dataclass
+class Found:
+    """What `Columns.encode` found in rows, batch by batch, beside their values."""
+
+    unreadable: np.ndarray
+    """Cells of each column that are neither numbers nor dates, (d,)."""
+    unknown: np.ndarray
+    """Cells of each column that are none of its categories, (d,)."""
+    n_incomplete: int = 0
+    """Rows with missing cells."""
+    n_rows: int = 0
 
 
 @saved(eq=False)
@@ -209,12 +222,13 @@ class Columns:
 
     # -- in and out --------------------------------------------------------------------------------
 
-    def encode(self, X: Any) -> np.ndarray:
+    def encode(self, X: Any, found: Found | None = None) -> np.ndarray:
         """Rows as numbers, (n, d) float64: codes of categories, days of dates, NaN where a cell is
         missing.
 
         ColumnWarning where a column holds other values alone than its few categories, and where a
-        cell is neither number nor date: it is missing. A column without any is an error.
+        cell is neither number nor date: it is missing. A column without any is an error. With `found`
+        such cells are counted there instead, and only the first batch may lack any number.
         """
         if self.coded:
             return np.asarray(X, np.float64)
@@ -223,22 +237,32 @@ class Columns:
             raise ValueError(f"X has {len(cells)} features; the model was fitted to {len(self)}.")
         out = np.empty((len(cells[0]) if cells else 0, len(cells)))
         unread = []
+        is_first = found is None or not found.n_rows
         for i, (column, values) in enumerate(zip(cells, self.categories, strict=True)):
             if values is None:
-                out[:, i], example = self._numbers(i, column, self.kinds[i])
-                unread += example
+                out[:, i], n_bad, example = self._numbers(i, column, self.kinds[i], fewest=is_first)
+                unread += [f"{self.label(i)} ({plural(n_bad, 'cell')} such as {example})"] * (
+                    n_bad > 0
+                )
+                if found is not None:
+                    found.unreadable[i] += n_bad
                 continue
             at, texts = distinct_texts(_values(column), self.missing)
             place = codes_of(values.tolist())
             codes = [place.get(text, float(len(values))) for text in texts]
             out[:, i] = np.array([*codes, np.nan])[at]
-            if 0 < len(values) <= FEW and min(codes, default=0) == len(values):
+            if found is not None:
+                found.unknown[i] += np.count_nonzero(out[:, i] == len(values))
+            elif 0 < len(values) <= FEW and min(codes, default=0) == len(values):
                 warn(
                     f"{self.label(i)} of X holds none of the categories that it had in the fit: "
                     f"found {listed(sorted(set(texts)))}, expected {listed(values.tolist())}.",
                     ColumnWarning,
                 )
-        if unread:
+        if found is not None:
+            found.n_incomplete += np.count_nonzero(np.isnan(out).any(axis=1))
+            found.n_rows += len(out)
+        elif unread:
             warn(
                 f"Cells of X that cannot be read are taken as missing: {'; '.join(unread)}.",
                 ColumnWarning,
@@ -246,25 +270,28 @@ class Columns:
         return out
 
     def _numbers(
-        self, i: int, column: Any, kind: str, strict: bool = False
-    ) -> tuple[np.ndarray, list[str]]:
-        """Numbers or days of a column, NaN where a cell is missing or cannot be read, (n,); and for
-        a message, how many of these there are. One is an error where it is `strict`, or where there
-        is no other cell.
+        self, i: int, column: Any, kind: str, strict: bool = False, fewest: bool = True
+    ) -> tuple[np.ndarray, int, str]:
+        """Numbers or days of a column, NaN where a cell is missing or cannot be read, (n,); how many
+        of these there are; and the first. One is an error where it is `strict`, or, where there must be
+        a number, `fewest`, there is none.
         """
         x, bad = _parsed(column, kind, self.missing)
         if not bad.any():
-            return x, []
+            return x, 0, ""
         row = int(np.argmax(bad))
         cell = quoted(column[row])
-        if strict or np.isnan(x).all():
-            looks = odd_cell(column[row])[0]
-            raise KernelpoolError(
+        if strict or (fewest and np.isnan(x).all()):
+            looks, advice = odd_cell(column[row])
+            raise TableError(
                 f"{_capital(self.label(i))} of X must hold {kind}s; row {row} holds {cell}"
                 + f" ({looks})" * bool(looks)
-                + ". If it is a column of categories, name it in categorical_features."
+                + ".",
+                advice or "If it is a column of categories, name it in categorical_features.",
+                row=row,
+                column=i,
             )
-        return x, [f"{self.label(i)} ({plural(int(bad.sum()), 'cell')} such as {cell})"]
+        return x, int(bad.sum()), cell
 
     def decode(self, x: np.ndarray) -> Any:
         """The table that rows of numbers stand for, a data frame of the library that was learned

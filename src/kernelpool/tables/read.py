@@ -283,6 +283,13 @@ class Rows:
     file.
     """
 
+    def typed(self, table: Any) -> Any:
+        """Columns of a batch as those of `X`."""
+        import pyarrow as pa
+
+        columns = {name: typed(table[name], kind)[0] for name, kind in self.kinds.items()}
+        return pa.table(columns, metadata=self.X.schema.metadata)
+
     def at(self, index: np.ndarray) -> "Rows":
         """Some of the rows, by their positions or a mask."""
         index = np.arange(len(self.y))[index]

@@ -185,4 +185,4 @@ def test_reports(run, model, new):
     bare = write_csv("p.csv", ["id", "a", "b"], [[f"n{i}", *row[:2]] for i, row in enumerate(ROWS)])
     run("report", model, bare, "--keep", "id", "-o", "new.html")
     assert "(n1" in Path("new.html").read_text(encoding="utf-8")
-    assert "no column 'x' to show" in run("report", model, bare, "--keep", "x", "-f", code=3).err
+    assert "no column 'x' to keep" in run("report", model, bare, "--keep", "x", "-f", code=3).err

@@ -288,12 +288,18 @@ def check_report(path: str, force: bool) -> None:
 
 
 def write_page(
-    results: Any, rows: Any, path: str, force: bool, screen: Screen, command: str | None = None
+    results: Any,
+    rows: str,
+    target: str | None,
+    path: str,
+    force: bool,
+    screen: Screen,
+    command: str | None = None,
 ) -> None:
-    """The report of results on rows that were read."""
+    """The report of results on rows, which have a name."""
     from ..report import write_page as write
 
-    facts = {"Rows": rows.label, "Target": rows.target}
+    facts = {"Rows": rows, "Target": target or ""}
     with placed(path, force) as temporary, screen.working("Writing the report"):
         write(results, temporary, facts=facts, command=command)
     screen.result(f"Report: {shown(path, 400)}")

@@ -11,14 +11,14 @@ import numpy as np
 import typer
 
 from ...inspection import Metrics, ModelComparison, bounds, predictions, prior_from_probability
-from ...tables.draw import Draw
-from ...tables.read import Scan, check_columns
+from ...tables.draw import MOST_CELLS, Draw
+from ...tables.read import Scan, row_ids
 from ...text import listed, percent, plural, shown
 from ..report.results import MOST_EVALUATED
 from ..report.results import evaluate as measure
 from . import console as o
 from .console import CommandError, Exit, Screen
-from .model import LoadedModel, codes_of, load_model
+from .model import LoadedModel, load_model
 
 PATHS = "Model files that `kernelpool fit` wrote, and rows: a file, a folder, or - for stdin."
 AT_MOST = "Exit with code 7 unless the error is certified to be at most this."
@@ -88,15 +88,13 @@ def _evaluated(
     loaded: LoadedModel, source: Scan, target: str | None, screen: Screen, keep: bool
 ) -> tuple[Metrics, list[tuple[np.ndarray, np.ndarray]]]:
     """The metrics of one model; with `keep` also codes and probabilities of labeled rows."""
-    metrics = Metrics.none(len(loaded.classes))
-    kept = []
     target = target or loaded.target
     if target is None:
         what = "does not name the column of the classes: pass --target."
         raise CommandError(Exit.USAGE, f"{shown(loaded.path, 200)} {what}")
-    check_columns([target], source, "for the target")
-    for batch, table in loaded.tables(source, screen, "Evaluating by", [target]):
-        codes = codes_of(batch, target, loaded.classes)
+    metrics = Metrics.none(len(loaded.classes))
+    kept = []
+    for _, table, codes in loaded.batches(source, screen, "Evaluating by", target):
         rows = predictions(loaded.model, table, score=False)
         metrics += Metrics.of(codes, rows)
         if keep:
@@ -189,7 +187,7 @@ def check(
         raise CommandError(Exit.MODEL, f"{shown(loaded.path, 200)} {what}")
     counts: Any = 0
     draw = Draw(MOST_COUNTED)
-    for _, table in loaded.tables(source, screen, "Checking"):
+    for _, table, _ in loaded.batches(source, screen, "Checking"):
         rows = predictions(loaded.model, table)
         counts = counts + reference.count(table, rows)
         draw.add(rows.probability)
@@ -234,7 +232,18 @@ def report(
     screen = Screen(as_json, quiet)
     o.check_report(output, force)
     loaded = load_model(model, screen)
-    rows = loaded.read(loaded.scan(data, text), target, screen, keep or ())
-    results = measure(loaded.model, rows.X, rows.y, ids=rows.ids.tolist(), most_rows=MOST_EVALUATED)
-    o.write_page(results, rows, output, force, screen)
-    screen.answer({"report": output, "n_rows": len(rows.y)})
+    if loaded.names is None:
+        what = "was fitted without names of columns"
+        raise CommandError(Exit.MODEL, f"{shown(loaded.path, 200)} {what}.")
+    source = loaded.scan(data, text)
+    if target is None and loaded.target in source.names:
+        target = loaded.target
+    draw = Draw(MOST_CELLS // len(loaded.names))
+    for batch, table, codes in loaded.batches(source, screen, "Reading", target, keep or ()):
+        numbers = np.arange(batch.row, batch.row + len(codes))
+        draw.add((table, codes, row_ids(numbers, [batch.table[name] for name in keep or ()])))
+    x, codes, ids = draw.drawn().rows
+    y = np.array([*loaded.classes.tolist(), None], object)[codes]
+    results = measure(loaded.model, x, y, ids=ids.tolist(), most_rows=MOST_EVALUATED)
+    o.write_page(results, source.label, target, output, force, screen)
+    screen.answer({"report": output, "n_rows": len(y)})

@@ -33,9 +33,10 @@ from ... import (
 from ...data.folds import cross_fit, hold_out, row_keys, stratified_folds
 from ...errors import TableError
 from ...inspection import DriftReference, Metrics, Predictions, describe, predictions
+from ...tables.columns import sorted_categories, texts_of
 from ...tables.files import SUFFIXES, stem_of
 from ...tables.kinds import CATEGORY, COLUMN_KINDS, DATE, FEW, NUMBER
-from ...tables.read import Rows, Scan, read_table, scan, typed
+from ...tables.read import Rows, Scan, read_table, scan
 from ...text import did_you_mean, listed, plain, plural, quoted, shown
 from ..files import ModelFile, save
 from ..report.results import Results, evaluate, spaced
@@ -196,7 +197,7 @@ def fit(
     path = _saved(file, about, path, force, screen)
     _show(estimator, about, metrics, path, screen)
     if report is not None:
-        o.write_page(results, rows, report, force, screen, about["command"])
+        o.write_page(results, rows.label, rows.target, report, force, screen, about["command"])
     screen.answer({"model": path, **about, "report": report})
     if interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
@@ -245,18 +246,17 @@ def _describe(rows: Rows, codes: np.ndarray, classes: np.ndarray, screen: Screen
     screen.say(
         f"{rows.label}: {n_rows}, {features}; {of_draw}{quoted(rows.target)}: {_some(names)}"
     )
-    columns = dict(zip(rows.kinds, rows.X.columns, strict=True))
-    for kind, title in TITLES.items():
-        of_kind = [name for name in columns if rows.kinds[name] == kind]
-        texts = [
-            quoted(name) + f" ({len(columns[name].unique().drop_null())})" * (kind == CATEGORY)
-            for name in of_kind
-        ]
+    listed_as: dict[str, list[str]] = {kind: [] for kind in TITLES}
+    missing = Counter[str]()
+    for i, (name, kind) in enumerate(rows.kinds.items()):
+        text = quoted(name)
+        if kind == CATEGORY:
+            text += f" ({len(sorted_categories(set(texts_of(rows.X, i)[1])))})"
+        listed_as[kind].append(text)
+        missing[name] = int(np.sum(rows.X[name].is_null(nan_is_null=True)))
+    for kind, texts in listed_as.items():
         if texts:
-            screen.say(f"{title}: {_some(texts)}")
-    missing = Counter(
-        {n: int(np.sum(column.is_null(nan_is_null=True))) for n, column in columns.items()}
-    )
+            screen.say(f"{TITLES[kind]}: {_some(texts)}")
     if missing.total():
         cells = [f"{quoted(name)} {n:,}" for name, n in missing.most_common() if n]
         screen.say(f"{plural(missing.total(), 'missing cell')}: {_some(cells)}.")
@@ -345,8 +345,6 @@ def _streamed(
     """All rows but those that are held out, batch by batch, with their labels; those without one
     only with `keep`.
     """
-    import pyarrow as pa
-
     held_out = rows.positions[test]
     labels = np.array([*classes.tolist(), None], object) if keep else classes
     for batch in source.batches([*rows.kinds, rows.target]):
@@ -354,8 +352,7 @@ def _streamed(
         use = (codes >= 0) | keep
         first, last = np.searchsorted(held_out, [batch.first, batch.first + len(codes)])
         use[held_out[first:last] - batch.first] = False
-        columns = {name: typed(batch.table[name], kind)[0] for name, kind in rows.kinds.items()}
-        yield pa.table(columns).filter(use), labels[codes[use]]
+        yield rows.typed(batch.table).filter(use), labels[codes[use]]
 
 
 def _folds(codes: np.ndarray, n_folds: int, key: np.ndarray) -> np.ndarray:

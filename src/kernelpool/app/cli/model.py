@@ -4,8 +4,7 @@ What the file holds of its training is checked like any other input: anybody may
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,29 +14,11 @@ import typer
 
 from ... import RejectClassifier, to_onnx
 from ...errors import KernelpoolError, TableError
-from ...inspection import describe, never_seen
-from ...tables.columns import Columns
-from ...tables.draw import MOST_CELLS, Draw
+from ...inspection import describe
+from ...tables.columns import Columns, Found
 from ...tables.files import stem_of
-from ...tables.kinds import (
-    CATEGORY,
-    DATE,
-    DATE_ADVICE,
-    NUMBER,
-    arrow_codes,
-    odd_cell,
-)
-from ...tables.read import (
-    Batch,
-    Rows,
-    Scan,
-    check_columns,
-    labels_of,
-    places_of,
-    row_ids,
-    scan,
-    typed,
-)
+from ...tables.kinds import arrow_codes
+from ...tables.read import Batch, Scan, check_columns, labels_of, places_of, scan
 from ...text import listed, percent, plural, quoted, shown
 from ..files import ModelFile, load_file
 from . import console as o
@@ -53,53 +34,32 @@ ONNX = "File to write; the name of MODEL with the ending .onnx unless given."
 SWAPPED = "It has the name of a data file: the model comes first, then the data."
 
 
-@dataclass
 class LoadedModel:
     """A fitted classifier, and the columns that it takes."""
 
-    path: str
-    file: ModelFile
-    model: Any
-    """What predicts: that of the file, or one around it that refuses rows."""
-    unreadable: Counter[str] = field(default_factory=Counter)
-    unknown: Counter[str] = field(default_factory=Counter)
-    """Cells of the rows read last, by column: no numbers, and of categories that are not known."""
-    n_incomplete: int = 0
-    """Rows with missing cells among them."""
-    is_training: bool = False
-    """Whether the first of these rows are those of the data of the fit."""
-
-    @property
-    def summary(self) -> Mapping[str, Any]:
+    def __init__(self, path: str, file: ModelFile) -> None:
+        self.path = path
+        self.file = file
+        self.model: Any = file.model
+        """What predicts: that of the file, or one around it that refuses rows."""
+        self.summary = file.summary or {}
         """What was said of the training."""
-        return self.file.summary or {}
-
-    @property
-    def classes(self) -> np.ndarray:
-        return np.asarray(self.model.classes_)
-
-    @property
-    def columns(self) -> Columns | None:
-        """Of the rows; those of pipelines are not known."""
-        return getattr(self.model, "columns_", None)
-
-    @property
-    def names(self) -> list[str] | None:
-        """Of the features; None where the model was fitted without: columns go by their order."""
+        self.classes = np.asarray(self.model.classes_)
+        n_features = int(self.model.n_features_in_)
+        self.columns: Columns = getattr(self.model, "columns_", Columns.numbers(n_features))
         names = getattr(self.model, "feature_names_in_", None)
-        return None if names is None else list(map(str, names))
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Of the features."""
-        n_features = self.model.n_features_in_
-        return (NUMBER,) * n_features if self.columns is None else self.columns.kinds
-
-    @property
-    def target(self) -> str | None:
+        self.names = None if names is None else list(map(str, names))
+        """Of the features; None where the model was fitted without: columns go by their order."""
+        target = self.summary.get("target")
+        self.target = target if isinstance(target, str) else None
         """The target column of the fit."""
-        name = self.summary.get("target")
-        return name if isinstance(name, str) else None
+        self.unreadable = Counter[str]()
+        self.unknown = Counter[str]()
+        """Cells of the rows read last, by column: no numbers, and of categories that are not known."""
+        self.n_incomplete = 0
+        """Rows with missing cells among them."""
+        self.is_training = False
+        """Whether the first of these rows are those of the data of the fit."""
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -109,20 +69,47 @@ class LoadedModel:
         options = [t for t in fitted if isinstance(t, str)] if isinstance(fitted, list) else []
         return scan(data, o.read_options([*options, *(text or ())]))
 
-    def tables(
-        self, source: Scan, screen: Screen, title: str, skip: Sequence[str | None] = ()
-    ) -> Iterator[tuple[Batch, Any]]:
-        """Batches, and the features of their rows, which are matched by name."""
-        names = self._names_in(source, {*skip, self.target}, screen)
-        n_rows = 0
+    def batches(
+        self,
+        source: Scan,
+        screen: Screen,
+        title: str,
+        target: str | None = None,
+        keep: Sequence[str] = (),
+    ) -> Iterator[tuple[Batch, Any, np.ndarray]]:
+        """Batches, the features of their rows, and the positions of their labels among the classes,
+        -1 where there is none.
+
+        Features are matched by name and read as those of the fit were. Cells that cannot be are
+        missing; they are counted, and warned of at the end.
+        """
+        check_columns([target] if target else [], source, "for the target")
+        check_columns(keep, source, "to keep")
+        names = self._names_in(source, {*keep, target, self.target}, screen)
+        found = Found(np.zeros(len(names), int), np.zeros(len(names), int))
         with screen.working(f"{title} {source.label}"):
             for batch in source.batches():
-                table = self._typed(batch, names)
-                n_rows += len(table)
-                screen.note = plural(n_rows, "row")
-                yield batch, table if self.names is not None else np.column_stack(table.columns)
-        if not n_rows:
+                table = batch.table.select(names)
+                if batch.first == 0:
+                    self.is_training = self.summary.get("first_rows") == fingerprint(table)
+                try:
+                    x = self.columns.encode(table, found)
+                except TableError as error:
+                    at = batch.place(error.details["row"], names[error.details["column"]])
+                    raise TableError(f"{at}: {error.message}", error.advice) from None
+                screen.note = plural(found.n_rows, "row")
+                for i, values in enumerate(self.columns.categories):
+                    if values is None:  # text has been read
+                        table = table.set_column(i, names[i], [x[:, i]])
+                codes = np.full(len(x), -1)
+                if target is not None:
+                    codes = codes_of(batch, target, self.classes)
+                yield batch, x if self.names is None else table, codes
+        if not found.n_rows:
             raise TableError(f"{source.label}: no rows below the header.")
+        self.n_incomplete = found.n_incomplete
+        self.unreadable = +Counter(dict(zip(names, found.unreadable.tolist(), strict=True)))
+        self.unknown = +Counter(dict(zip(names, found.unknown.tolist(), strict=True)))
         for n_cells, what in (
             (self.unreadable, "that cannot be read are taken as missing"),
             (self.unknown, "hold values that were not there when the model was fitted"),
@@ -131,40 +118,11 @@ class LoadedModel:
                 cells = ", ".join(f"{quoted(name)} {n:,}" for name, n in n_cells.most_common(8))
                 screen.warn(f"{plural(n_cells.total(), 'cell')} {what}: {cells}.")
 
-    def _typed(self, batch: Batch, names: Sequence[str]) -> Any:
-        """The features of a batch with text as the numbers and days that the model takes; cells that
-        cannot be read are missing, and counted.
-        """
-        table = batch.table.select(names)
-        if batch.first == 0:
-            self.is_training = self.summary.get("first_rows") == fingerprint(table)
-        for i, (name, kind) in enumerate(zip(names, self.kinds, strict=True)):
-            if kind == CATEGORY:
-                continue
-            numbers, bad = typed(table[name], kind)
-            if bad.any():
-                self.unreadable[name] += int(bad.sum())
-                if batch.first == 0 and numbers.null_count == len(numbers):
-                    at = int(np.argmax(bad))
-                    raise TableError(
-                        f"{batch.place(at, name)}: {quoted(table[name][at])} is not a {kind}, nor is "
-                        f"any other cell there.",
-                        DATE_ADVICE if kind == DATE else odd_cell(table[name][at])[1],
-                    )
-            table = table.set_column(i, name, numbers)
-        if self.columns is None:
-            return table
-        x = self.columns.encode(table)
-        self.n_incomplete += int(np.isnan(x).any(axis=1).sum())
-        n_unknown = never_seen(self.columns, x).sum(axis=0).tolist()
-        self.unknown.update({name: n for name, n in zip(names, n_unknown, strict=True) if n})
-        return table
-
     def _names_in(self, source: Scan, skip: set[str | None], screen: Screen) -> list[str]:
         """The features among the columns of a source; others are passed over."""
         names = [name for name in source.names if name not in skip]
         if self.names is None:
-            n_features = self.model.n_features_in_
+            n_features = len(self.columns)
             if len(names) != n_features:
                 raise TableError(
                     f"{source.label}: the model was fitted to {n_features} columns without names; "
@@ -176,38 +134,6 @@ class LoadedModel:
         if extra:
             screen.say(f"{source.label}: the model does not use {listed(extra, 8)}.")
         return self.names
-
-    def read(
-        self, source: Scan, target: str | None, screen: Screen, keep: Sequence[str] = ()
-    ) -> Rows:
-        """The rows of a source, with labels where it has them; of many, an even draw."""
-        if self.names is None:
-            what = "was fitted without names of columns"
-            raise CommandError(Exit.MODEL, f"{shown(self.path, 200)} {what}.")
-        check_columns(keep, source, "to show")
-        check_columns([target] if target else [], source, "for the target")
-        target = target or self.target or ""
-        draw = Draw(MOST_CELLS // len(self.names))
-        for batch, table in self.tables(source, screen, "Reading", (*keep, target)):
-            codes = np.full(len(table), -1)
-            if target in source.names:
-                codes = codes_of(batch, target, self.classes)
-            numbers = np.arange(batch.row, batch.row + len(codes))
-            draw.add((table, codes, row_ids(numbers, [batch.table[name] for name in keep])))
-        (table, codes, ids), positions, _ = draw.drawn()
-        return Rows(
-            table,
-            np.array([*self.classes.tolist(), None], object)[codes],
-            None,
-            positions,
-            ids,
-            draw.n_rows,
-            dict(zip(self.names, self.kinds, strict=True)),
-            {},
-            target,
-            source.label,
-            None,
-        )
 
     def warn_of_training(self, screen: Screen, what: str) -> None:
         """A line where the rows read last are those of the fit."""
@@ -278,7 +204,7 @@ def load_model(path: str, screen: Screen) -> LoadedModel:
         raise CommandError(
             Exit.MODEL, f"{shown(path, 200)}: {kind} is no classifier; use it from Python."
         )
-    return LoadedModel(path, file, file.model)
+    return LoadedModel(path, file)
 
 
 # -- commands on a file alone ----------------------------------------------------------------------
@@ -293,14 +219,14 @@ def info(model: o.ModelPath, as_json: o.Json = False) -> None:
     """
     screen = Screen(as_json)
     loaded = load_model(model, screen)
-    features = loaded.names and dict(zip(loaded.names, loaded.kinds, strict=True))
+    features = loaded.names and dict(zip(loaded.names, loaded.columns.kinds, strict=True))
     density = hasattr(loaded.model, "score_samples")
     record = {
         "model": loaded.path,
         "estimator": type(loaded.model).__name__,
         "sentence": shown(describe(loaded.model).sentence, 2000),
         "classes": loaded.classes.tolist(),
-        "n_features": int(loaded.model.n_features_in_),
+        "n_features": len(loaded.columns),
         "features": features,
         "target": loaded.target,
         "density": density,

@@ -5,8 +5,6 @@ a line end, or with `+` or `-` and is no number, gets an apostrophe in front unl
 formats have types and need none.
 """
 
-import csv
-import io
 import json
 import os
 import sys
@@ -66,39 +64,44 @@ def table_output(
 @contextmanager
 def _writer(kind: str, sink: Any, schema: Any, raw: bool) -> Iterator[Any]:
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     def write_json(table: Any) -> None:
         lines = (json.dumps(plain(row), allow_nan=False) for row in table.to_pylist())
         sink.write("".join(f"{line}\n" for line in lines).encode())
 
-    def write_csv(columns: Any) -> None:
-        text = io.StringIO()
-        cells = columns if raw else map(harmless, columns)
-        rows = zip(*(column.to_pylist() for column in cells), strict=True)
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        sink.write(text.getvalue().encode())
+    def write_csv(table: Any) -> None:
+        cells = [in_csv(column.combine_chunks(), raw) for column in table.columns]
+        lines = pc.binary_join_element_wise(*cells, ",", null_handling="replace")
+        sink.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
 
     if kind == "jsonl":
         yield write_json
     elif kind == "csv":
-        write_csv([pa.array([name], pa.string()) for name in schema.names])
-        yield lambda table: write_csv(table.columns)
+        write_csv(pa.table([[name] for name in schema.names], schema.names))
+        yield write_csv
     else:
         arrow = (pq.ParquetWriter if kind == "parquet" else pa.ipc.new_file)(sink, schema)
         yield arrow.write_table
         arrow.close()  # after an error the file stays incomplete
 
 
-def harmless(cells: Any) -> Any:
-    """Cells of which none is a formula to a spreadsheet."""
+def in_csv(cells: Any, raw: bool) -> Any:
+    """Cells as text between commas; unless `raw`, none is a formula to a spreadsheet."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type):
+        return cells.cast(pa.string())
     if not pa.types.is_string(cells.type):
-        return cells
-    no_number = pc.invert(pc.match_substring_regex(cells, NOT_FORMULA))
-    risky = pc.and_(pc.match_substring_regex(cells, FORMULA), no_number)
-    return pc.if_else(
-        risky, pc.binary_join_element_wise(pa.scalar("'"), cells, pa.scalar("")), cells
-    )
+        cells = pa.array(
+            [None if cell is None else str(cell) for cell in cells.to_pylist()], pa.string()
+        )
+    elif not raw:
+        no_number = pc.invert(pc.match_substring_regex(cells, NOT_FORMULA))
+        risky = pc.and_(pc.match_substring_regex(cells, FORMULA), no_number)
+        cells = pc.if_else(risky, pc.binary_join_element_wise("'", cells, ""), cells)
+    doubled = pc.replace_substring(cells, '"', '""')
+    quoted = pc.binary_join_element_wise('"', doubled, '"', "")
+    return pc.if_else(pc.match_substring_regex(cells, '[",\r\n]'), quoted, cells)

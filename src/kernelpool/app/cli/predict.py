@@ -1,7 +1,6 @@
 """`kernelpool predict`: labels, probabilities and densities of new rows, batch by batch."""
 
 import re
-from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,8 +10,8 @@ import typer
 
 from ... import ConformalClassifier, RejectClassifier
 from ...errors import KernelpoolError
-from ...inspection import DECISIONS, explain, predictions, with_class_prior
-from ...tables.read import check_columns, places_of
+from ...inspection import DECISIONS, Predictions, explain, predictions, with_class_prior
+from ...tables.read import places_of
 from ...text import listed, plural, shown, signed
 from . import console as o
 from .console import CommandError, Exit, Screen, check_free
@@ -88,7 +87,6 @@ def predict(
     loaded = load_model(model, screen)
     source = loaded.scan(data, text)
     names = tuple(keep or ())
-    check_columns(names, source, "to keep")
     if class_prior is not None:
         if sets is not None:
             raise CommandError(
@@ -98,29 +96,36 @@ def predict(
         _set_class_prior(loaded, class_prior)
     conformal = None if sets is None else _conformal(loaded, sets, per_class, screen)
     loaded.reject(reject, ambiguity, novelty, screen)
-    labels = Counter[str]()
-    decisions = Counter[str]()
-    n_rows = 0
+    refuses = isinstance(loaded.model, RejectClassifier)
+    n_labels = np.zeros(len(loaded.classes), int)
+    n_decided = np.zeros(len(DECISIONS), int)
     with ExitStack() as stack:
         write: Any = None
         step = EXPLAINED_AT_A_TIME if explain else ROWS_AT_A_TIME
-        for batch, features in loaded.tables(source, screen, "Predicting", names):
+        for batch, features, _ in loaded.batches(source, screen, "Predicting", keep=names):
             for at in range(0, len(features), step):
-                screen.note = plural(n_rows, "row")
-                rows = features[at : at + step]
-                table = _answers(loaded, rows, conformal, explain)
-                n_rows += len(table)
-                labels.update(str(v) for v in table.column("label").to_pylist() if v is not None)
-                if "decision" in table.column_names:
-                    decisions.update(table.column("decision").to_pylist())
+                x = features[at : at + step]
+                rows = predictions(loaded.model, x)
+                accepted = rows.predicted[rows.decision == 0]
+                n_labels += np.bincount(accepted, minlength=len(n_labels))
+                n_decided += np.bincount(rows.decision, minlength=len(n_decided))
+                screen.note = plural(int(n_decided.sum()), "row")
+                table = _answers(rows, loaded.classes, refuses)
+                if conformal is not None or rows.sets is not None:
+                    sets = rows.sets if conformal is None else conformal.predict_set(x)
+                    table = table.append_column("set", [_texts_of(sets, loaded.classes)])
+                if explain:
+                    table = table.append_column("why", [_reasons(loaded.model, x)])
                 table = _with_copies(table, batch.table.slice(at, step), names)
                 if write is None:
                     out = table_output(output, str(kind), table.schema, force, raw)
                     write = stack.enter_context(out)
                 write(table)
-    counts = {str(name): labels[str(name)] for name in loaded.classes.tolist()}
+    n_rows = int(n_decided.sum())
+    counts = dict(zip(map(str, loaded.classes.tolist()), n_labels.tolist(), strict=True))
+    decisions = dict(zip(DECISIONS, n_decided.tolist(), strict=True)) if refuses else {}
     counted = [f"{shown(name, 24)} {n:,}" for name, n in list(counts.items())[:8]]
-    counted += [f"{name} {decisions[name]:,}" for name in DECISIONS[1:] if decisions]
+    counted += [f"{name} {decisions[name]:,}" for name in DECISIONS[1:] if refuses]
     if loaded.n_incomplete:
         screen.say(f"{plural(loaded.n_incomplete, 'row')} with missing cells.")
     if 2 * decisions["ambiguous"] > n_rows:
@@ -142,30 +147,26 @@ def predict(
     )
 
 
-def _answers(
-    loaded: LoadedModel, features: Any, conformal: ConformalClassifier | None, explain: bool
-) -> Any:
-    """The output for some rows, as a table."""
+def _answers(rows: Predictions, classes: np.ndarray, refuses: bool) -> Any:
+    """Labels, decisions, probabilities and densities as a table."""
     import pyarrow as pa
 
-    rows = predictions(loaded.model, features)
-    names = loaded.classes.tolist()
-    classes = loaded.classes if loaded.classes.dtype.kind in "iuf" else [str(n) for n in names]
-    likely = pa.array(rows.predicted, mask=rows.decision > 0)
-    columns = {"label": pa.array(classes).take(likely)}
-    if isinstance(loaded.model, RejectClassifier):
+    names = classes.tolist()
+    labels = pa.array(classes if classes.dtype.kind in "iuf" else list(map(str, names)))
+    columns = {"label": labels.take(pa.array(rows.predicted, mask=rows.decision > 0))}
+    if refuses:
         columns["decision"] = pa.array(DECISIONS).take(pa.array(rows.decision))
     for name, probability in zip(names, rows.probability.T, strict=True):
         columns[f"probability_{name}"] = pa.array(probability.copy())
     if rows.score is not None:
         columns["log_density"] = pa.array(rows.score)
-    sets = rows.sets if conformal is None else conformal.predict_set(features)
-    if sets is not None:
-        texts = np.array([re.sub(r"([|\\])", r"\\\1", str(name)) for name in names], object)
-        columns["set"] = pa.array(["|".join(texts[s]) for s in sets])
-    if explain:
-        columns["why"] = pa.array(_reasons(loaded.model, features))
     return pa.table(columns)
+
+
+def _texts_of(sets: np.ndarray, classes: np.ndarray) -> list[str]:
+    """Sets of classes (n, K) as text."""
+    names = np.array([re.sub(r"([|\\])", r"\\\1", str(name)) for name in classes.tolist()], object)
+    return ["|".join(names[chosen]) for chosen in sets]
 
 
 def _with_copies(table: Any, rows: Any, keep: tuple[str, ...]) -> Any:
