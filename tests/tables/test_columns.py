@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from kernelpool.errors import ColumnWarning, KernelpoolError
-from kernelpool.tables.columns import MOST_INDICATORS, Columns
+from kernelpool.tables.columns import MOST_INDICATORS, Columns, Found
 from kernelpool.tables.kinds import MISSING
 
 nan = np.nan
@@ -419,3 +419,13 @@ def test_any_cells_come_back_as_text(rows):
         for row in rows
     ]
     assert_array_equal(np.isnan(x), missing)
+
+
+def test_cells_that_were_not_expected_are_counted_batch_by_batch():
+    columns = Columns.learn(pd.DataFrame({"x": [1.5, 2.5], "c": ["a", "b"]}))
+    found = Found(np.zeros(2, int), np.zeros(2, int))
+    columns.encode(pd.DataFrame({"x": ["1", "x", "?"], "c": ["a", "z", None]}), found)
+    assert_array_equal(columns.encode(pd.DataFrame({"x": ["y"], "c": ["y"]}), found), [[nan, 2]])
+    assert found.unreadable.tolist() == [2, 0]
+    assert found.unknown.tolist() == [0, 2]
+    assert (found.n_incomplete, found.n_rows) == (3, 4)

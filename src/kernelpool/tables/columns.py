@@ -260,7 +260,7 @@ class Columns:
                     ColumnWarning,
                 )
         if found is not None:
-            found.n_incomplete += np.count_nonzero(np.isnan(out).any(axis=1))
+            found.n_incomplete += int(np.isnan(out).any(axis=1).sum())
             found.n_rows += len(out)
         elif unread:
             warn(
@@ -288,8 +288,7 @@ class Columns:
                 + f" ({looks})" * bool(looks)
                 + ".",
                 advice or "If it is a column of categories, name it in categorical_features.",
-                row=row,
-                column=i,
+                cell=(row, i),
             )
         return x, int(bad.sum()), cell
 

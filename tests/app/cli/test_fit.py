@@ -152,9 +152,10 @@ def test_of_more_rows_than_memory_holds_all_but_those_held_out_train(run, monkey
         return original(model, iter(batches), *words)
 
     monkeypatch.setattr(kernelpool.SharedKernelClassifier, "fit", fitting)
-    ran = run(*FIT, *QUICK)
+    ran = run(*FIT, *QUICK, "--text", "missing=oops")
     assert "600 rows, 2 features; of 100 drawn evenly" in ran.err
     file = load_file("d.safetensors")
+    assert file.model.columns_.missing == ("oops",)
     n_held_out = len(file.codes)
     trained = {tuple(row.values()) for X, _ in batches for row in X.to_pylist()}
     held_out = [row for row in rows if (float(row[0]), float(row[1])) not in trained]
@@ -177,6 +178,13 @@ def test_columns_of_numbers_as_categories_and_rows_without_a_class(run):
     assert run("info", "d.safetensors", "--json").json["features"]["zip"] == "category"
     found = run("evaluate", "d.safetensors", "d.csv", "--json").json
     assert (found["n_rows"], found["unlabeled"]) == (81, 9)
+
+
+def test_categories_are_counted_as_the_model_has_them(run):
+    rows = [[a, ("True", "1", "False", "0")[i % 4], c] for i, (a, _, c) in enumerate(colors(90))]
+    write_csv("d.csv", NAMES, rows)
+    assert "Categories: 'b' (2)" in run(*FIT, *QUICK).err
+    assert kernelpool.load("d.safetensors").columns_.levels == (0, 3)
 
 
 def test_dates_stay_dates_for_new_rows(run):

@@ -95,6 +95,16 @@ def test_cells_that_are_missing_or_unreadable(run, fitted):
     run("predict", fitted[1], data, "--text", "decimal=,")
 
 
+def test_a_later_batch_may_hold_no_number(run, fitted, monkeypatch):
+    monkeypatch.setattr(kernelpool.tables.files, "BLOCK", 200)
+    good = [[1, "4.9"]] * 100
+    data = write_csv("d.csv", ["a", "b"], [*good, *[["x", "4.9"]] * 100])
+    found = run("predict", fitted[1], data, "-o", "out.csv", "--json").json
+    assert (found["n_rows"], found["unreadable"]) == (200, {"a": 100})
+    data = write_csv("e.csv", ["a", "b"], [*[["x", "4.9"]] * 100, *good])
+    assert "e.csv, row 1, column 'a': " in run("predict", fitted[1], data, code=3).err
+
+
 def test_rejected_rows_have_no_label(run, blurred):
     new = write_csv("new.csv", ["a", "b"], [[0.75, 0.0], [-1.5, -1], [900, -900]])
     run("predict", blurred[1], new, "-o", "out.parquet", "--ambiguity", 0.2, "--novelty", 0.02)

@@ -95,7 +95,8 @@ class LoadedModel:
                 try:
                     x = self.columns.encode(table, found)
                 except TableError as error:
-                    at = batch.place(error.details["row"], names[error.details["column"]])
+                    cell: Any = error.details["cell"]
+                    at = batch.place(cell[0], names[cell[1]])
                     raise TableError(f"{at}: {error.message}", error.advice) from None
                 screen.note = plural(found.n_rows, "row")
                 for i, values in enumerate(self.columns.categories):

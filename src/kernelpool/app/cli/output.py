@@ -74,7 +74,9 @@ def _writer(kind: str, sink: Any, schema: Any, raw: bool) -> Iterator[Any]:
     def write_csv(table: Any) -> None:
         cells = [in_csv(column.combine_chunks(), raw) for column in table.columns]
         lines = pc.binary_join_element_wise(*cells, ",", null_handling="replace")
-        sink.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
+        whole = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "\n")
+        sink.write(whole[0].as_buffer())
+        sink.write(b"\n")
 
     if kind == "jsonl":
         yield write_json

@@ -112,8 +112,8 @@ def predict(
                 screen.note = plural(int(n_decided.sum()), "row")
                 table = _answers(rows, loaded.classes, refuses)
                 if conformal is not None or rows.sets is not None:
-                    sets = rows.sets if conformal is None else conformal.predict_set(x)
-                    table = table.append_column("set", [_texts_of(sets, loaded.classes)])
+                    inside = rows.sets if conformal is None else conformal.predict_set(x)
+                    table = table.append_column("set", [_texts_of(inside, loaded.classes)])
                 if explain:
                     table = table.append_column("why", [_reasons(loaded.model, x)])
                 table = _with_copies(table, batch.table.slice(at, step), names)
@@ -163,7 +163,7 @@ def _answers(rows: Predictions, classes: np.ndarray, refuses: bool) -> Any:
     return pa.table(columns)
 
 
-def _texts_of(sets: np.ndarray, classes: np.ndarray) -> list[str]:
+def _texts_of(sets: Any, classes: np.ndarray) -> list[str]:
     """Sets of classes (n, K) as text."""
     names = np.array([re.sub(r"([|\\])", r"\\\1", str(name)) for name in classes.tolist()], object)
     return ["|".join(names[chosen]) for chosen in sets]
