@@ -128,7 +128,7 @@ def predict(
     counted += [f"{name} {decisions[name]:,}" for name in DECISIONS[1:] if refuses]
     if loaded.n_incomplete:
         screen.say(f"{plural(loaded.n_incomplete, 'row')} with missing cells.")
-    if 2 * decisions["ambiguous"] > n_rows:
+    if 2 * n_decided[DECISIONS.index("ambiguous")] > n_rows:
         screen.warn(
             "most rows are ambiguous: a larger --ambiguity accepts more of them, with more errors."
         )
