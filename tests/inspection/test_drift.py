@@ -62,11 +62,10 @@ def test_values_that_the_reference_lacks_are_found_in_any_kind_of_column(referen
     assert bool(inspection.check_drift(None, second, first).moved()) == moved
 
 
-@pytest.mark.parametrize("as_text", [False, True])
-def test_days_are_compared_as_days(as_text):
+def test_days_are_compared_as_days():
     rng = np.random.default_rng(0)
     day = np.datetime64("2024-01-01") + rng.integers(0, 300, 800)
-    frame = pd.DataFrame({"day": np.datetime_as_string(day) if as_text else day})
+    frame = pd.DataFrame({"day": np.datetime_as_string(day)})
     reference = DriftReference.of(frame[:400])
     assert reference.columns.kinds == ("date",)
     assert inspection.check_drift(None, frame[400:], reference).moved() == []

@@ -17,7 +17,7 @@ from .test_onnx import assert_agree, expected, run
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-N = 80
+N = 60
 
 MODELS = {
     **CLASSIFIERS,
