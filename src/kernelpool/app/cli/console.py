@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum, StrEnum
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, Self
@@ -312,14 +311,18 @@ OutputFormat = StrEnum("OutputFormat", ["CSV", "PARQUET", "ARROW", "JSONL"])
 Precision = StrEnum("Precision", ["MIXED", "FLOAT32", "FLOAT64"])
 
 
-column = partial(typer.Option, metavar="COLUMN")
-share = {"metavar": "SHARE", "min": 0, "max": 1}
-
-
 def given(metavar: str, help: str) -> Any:
     """An argument without a default."""
     return typer.Argument(metavar=metavar, help=help, show_default=False)
 
+
+def option(names: str, help: str, metavar: str | None = None, **limits: Any) -> Any:
+    """An option by its names, which spaces separate."""
+    return typer.Option(*names.split(), help=help, metavar=metavar, **limits)
+
+
+SHARE: dict[str, Any] = {"metavar": "SHARE", "min": 0, "max": 1}
+"""What an option takes that is a share."""
 
 Data = Annotated[
     str, given("DATA", "CSV, Parquet, Arrow or Excel: a file, a folder of them, or -.")
@@ -327,28 +330,23 @@ Data = Annotated[
 ModelPath = Annotated[str, given("MODEL", "A model file that `kernelpool fit` wrote.")]
 Target = Annotated[
     str | None,
-    column("--target", "-t", help="Column that holds the classes; the one of fit unless given."),
+    option("--target -t", "Column that holds the classes; the one of fit unless given.", "COLUMN"),
 ]
 TEXT = "Text files: decimal=, encoding=NAME delimiter=C missing=WORD header=no (repeatable)."
-Text = Annotated[list[str] | None, typer.Option("--text", metavar="NAME=VALUE", help=TEXT)]
+Text = Annotated[list[str] | None, option("--text", TEXT, "NAME=VALUE")]
 Confidence = Annotated[
-    float,
-    typer.Option(
-        "--confidence", metavar="SHARE", help="Confidence of intervals.", min=0.5, max=0.999999
-    ),
+    float, option("--confidence", "Confidence of intervals.", "SHARE", min=0.5, max=0.999999)
 ]
-Reject = Annotated[bool, typer.Option("--reject", help="Reject rows that are ambiguous or novel.")]
+Reject = Annotated[bool, option("--reject", "Reject rows that are ambiguous or novel.")]
 AMBIGUITY = "Probability of an error to accept. [--reject: 0.2]"
-Ambiguity = Annotated[float | None, typer.Option("--ambiguity", help=AMBIGUITY, **share)]
+Ambiguity = Annotated[float | None, option("--ambiguity", AMBIGUITY, **SHARE)]
 NOVELTY = "Ordinary rows to call novel. [--reject: 0.01]"
-Novelty = Annotated[float | None, typer.Option("--novelty", help=NOVELTY, **share)]
+Novelty = Annotated[float | None, option("--novelty", NOVELTY, **SHARE)]
 ROW_NAMES = "Identify rows by this column as well (repeatable)."
-Keep = Annotated[list[str] | None, column("--keep", help=ROW_NAMES)]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print nothing but results and warnings.")
-]
+Keep = Annotated[list[str] | None, option("--keep", ROW_NAMES, "COLUMN")]
+Force = Annotated[bool, option("--force -f", "Replace files that exist.")]
+Json = Annotated[bool, option("--json", "Print one JSON object instead of text.")]
+Quiet = Annotated[bool, option("--quiet -q", "Print nothing but results and warnings.")]
 
 
 def read_options(pairs: Sequence[str] | None) -> Any:

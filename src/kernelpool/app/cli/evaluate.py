@@ -21,9 +21,6 @@ from .console import CommandError, Exit, Screen
 from .model import LoadedModel, load_model
 
 PATHS = "Model files that `kernelpool fit` wrote, and rows: a file, a folder, or - for stdin."
-AT_MOST = "Exit with code 7 unless the error is certified to be at most this."
-TRIED = "Models among which DATA chose; as many as are given by default."
-ALARM = "End with exit code 7 where the p-value is below this."
 MOST_COUNTED = 1_000_000
 """Rows from which class frequencies are estimated; of more, an even draw."""
 
@@ -37,9 +34,21 @@ def evaluate(
     text: o.Text = None,
     confidence: o.Confidence = 0.95,
     at_most: Annotated[
-        float | None, typer.Option("--at-most", metavar="ERROR", help=AT_MOST, min=0, max=1)
+        float | None,
+        o.option(
+            "--at-most",
+            "Exit with code 7 unless the error is certified to be at most this.",
+            "ERROR",
+            min=0,
+            max=1,
+        ),
     ] = None,
-    tried: Annotated[int | None, typer.Option("--tried", metavar="N", help=TRIED, min=1)] = None,
+    tried: Annotated[
+        int | None,
+        o.option(
+            "--tried", "Models among which DATA chose; as many as are given by default.", "N", min=1
+        ),
+    ] = None,
     reject: o.Reject = False,
     ambiguity: o.Ambiguity = None,
     novelty: o.Novelty = None,
@@ -164,7 +173,10 @@ def check(
     data: o.Data,
     text: o.Text = None,
     alarm: Annotated[
-        float | None, typer.Option("--alarm", metavar="P", min=0, max=1, help=ALARM)
+        float | None,
+        o.option(
+            "--alarm", "End with exit code 7 where the p-value is below this.", "P", min=0, max=1
+        ),
     ] = None,
     confidence: o.Confidence = 0.95,
     as_json: o.Json = False,
@@ -215,9 +227,7 @@ def report(
     target: o.Target = None,
     keep: o.Keep = None,
     text: o.Text = None,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="File to write.", metavar="FILE")
-    ] = "report.html",
+    output: Annotated[str, o.option("--output -o", "File to write.", "FILE")] = "report.html",
     force: o.Force = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,

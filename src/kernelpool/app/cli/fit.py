@@ -56,12 +56,6 @@ MODELS: dict[str, Callable[..., Any]] = {
     "parzen": ParzenClassifier,
     "reduced-parzen": ReducedParzenClassifier,
 }
-MODEL = f"One of {', '.join(MODELS)}."
-TARGET = "Column that holds the classes."
-SET = "A parameter of the model; --set help lists them (repeatable)."
-OUTPUT = "Model file; the name of DATA with .safetensors unless given."
-TIME_LIMIT = "Seconds to fit a pool, 0 for no limit. [default: 60]"
-COLUMNS = "What a column holds: number, category or date (repeatable)."
 
 MOST_CALIBRATION = 20_000
 """Held-out rows whose predictions are recorded, for thresholds and sets of classes."""
@@ -90,43 +84,57 @@ NOT_MODELS = (*SUFFIXES, ".pkl", ".pickle", ".joblib", ".onnx", ".html", ".json"
 
 def fit(
     data: o.Data,
-    target: Annotated[str | None, o.column("--target", "-t", help=TARGET)] = None,
+    target: Annotated[
+        str | None, o.option("--target -t", "Column that holds the classes.", "COLUMN")
+    ] = None,
     drop: Annotated[
-        list[str] | None, o.column("--drop", help="Leave this column out (repeatable).")
+        list[str] | None, o.option("--drop", "Leave this column out (repeatable).", "COLUMN")
     ] = None,
     keep: o.Keep = None,
     columns: Annotated[
-        list[str] | None, typer.Option("--columns", metavar="COLUMN=KIND", help=COLUMNS)
+        list[str] | None,
+        o.option(
+            "--columns",
+            "What a column holds: number, category or date (repeatable).",
+            "COLUMN=KIND",
+        ),
     ] = None,
     unlabeled: Annotated[
-        o.Unlabeled, typer.Option("--unlabeled", help="What becomes of rows without a class.")
+        o.Unlabeled, o.option("--unlabeled", "What becomes of rows without a class.")
     ] = o.Unlabeled.REFUSE,
     text: o.Text = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help=MODEL)] = None,
+    model: Annotated[
+        str | None, o.option("--model -m", f"One of {', '.join(MODELS)}.", "NAME")
+    ] = None,
     setting: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SET)
+        list[str] | None,
+        o.option(
+            "--set", "A parameter of the model; --set help lists them (repeatable).", "NAME=VALUE"
+        ),
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option("--time-limit", metavar="SECONDS", help=TIME_LIMIT, min=0)
+        float | None,
+        o.option(
+            "--time-limit", "Seconds to fit a pool, 0 for no limit. [default: 60]", "SECONDS", min=0
+        ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Seed of the fit.", min=0, max=2**32 - 1)
-    ] = 0,
+    seed: Annotated[int, o.option("--seed", "Seed of the fit.", "N", min=0, max=2**32 - 1)] = 0,
     holdout: Annotated[
         float,
-        typer.Option(
-            "--holdout", metavar="SHARE", min=0, max=0.5, help="Rows held out; 0 for none."
-        ),
+        o.option("--holdout", "Rows held out; 0 for none.", "SHARE", min=0, max=0.5),
     ] = 0.2,
     cv: Annotated[
         int | None,
-        typer.Option("--cv", metavar="N", min=2, help="Evaluate by N folds, and fit to all rows."),
+        o.option("--cv", "Evaluate by N folds, and fit to all rows.", "N", min=2),
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help=OUTPUT)
+        str | None,
+        o.option(
+            "--output -o", "Model file; the name of DATA with .safetensors unless given.", "FILE"
+        ),
     ] = None,
     report: Annotated[
-        str | None, typer.Option("--report", metavar="FILE", help="Write a report (HTML) as well.")
+        str | None, o.option("--report", "Write a report (HTML) as well.", "FILE")
     ] = None,
     force: o.Force = False,
     as_json: o.Json = False,

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from ... import RejectClassifier, to_onnx
 from ...errors import KernelpoolError, TableError
@@ -245,18 +244,16 @@ def info(model: o.ModelPath, as_json: o.Json = False) -> None:
     held_out = record["held_out"]
     if isinstance(held_out, dict) and isinstance(held_out.get("error"), float):
         lines["Error"] = f"{percent(held_out['error'])} by {record['evaluated_by']}"
-    for name, text in lines.items():
-        if text:
-            screen.result(f"{name + ':':10} {shown(text, 300)}")
+    screen.lines({name: shown(text, 300) for name, text in lines.items() if text})
     screen.answer(record)
 
 
 def export(
     model: o.ModelPath,
-    output: Annotated[str | None, typer.Option("--output", "-o", help=ONNX, metavar="FILE")] = None,
+    output: Annotated[str | None, o.option("--output -o", ONNX, "FILE")] = None,
     precision: Annotated[
         o.Precision,
-        typer.Option("--precision", help="mixed is float32 outside and float64 inside."),
+        o.option("--precision", "mixed is float32 outside and float64 inside."),
     ] = o.Precision.MIXED,
     force: o.Force = False,
     as_json: o.Json = False,

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ...text import plain
@@ -46,19 +46,15 @@ def table_output(
     raw : bool
         Whether CSV cells that a spreadsheet would run are left as they are.
     """
-    if path == "-":
-        if sys.stdout.name == os.devnull:  # what `app.run` opens in its place
-            raise CommandError(Exit.OUTPUT, "stdout is closed; name a file with -o.")
-        with _writer(kind, sys.stdout.buffer, schema, raw) as write:
+    if path == "-" and sys.stdout.name == os.devnull:  # what `app.run` opens in its place
+        raise CommandError(Exit.OUTPUT, "stdout is closed; name a file with -o.")
+    with ExitStack() as stack:
+        sink: Any = sys.stdout.buffer
+        if path != "-":
+            sink = stack.enter_context(open(stack.enter_context(placed(path, force)), "wb"))
+        with _writer(kind, sink, schema, raw) as write:
             yield write
-        sys.stdout.buffer.flush()
-        return
-    with (
-        placed(path, force) as temporary,
-        open(temporary, "wb") as file,
-        _writer(kind, file, schema, raw) as write,
-    ):
-        yield write
+        sink.flush()
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from ... import ConformalClassifier, RejectClassifier
 from ...errors import KernelpoolError
@@ -17,12 +16,6 @@ from . import console as o
 from .console import CommandError, Exit, Screen, check_free
 from .model import LoadedModel, load_model
 from .output import FORMATS, table_output
-
-WITH_SETS = "Add a set of classes that lacks the true one this rarely."
-CLASS_PRIOR = "Class frequencies: balanced, or sick=0.1,well=0.9."
-COPY = "Copy this column of DATA to the output (repeatable)."
-RAW = "CSV: no apostrophe before what a spreadsheet would run."
-FORMAT = "By the name of the output unless given; csv on stdout."
 
 ROWS_AT_A_TIME = 20_000
 """Rows that are predicted and written at a time."""
@@ -37,26 +30,36 @@ MOST_PARTS = 3
 def predict(
     model: o.ModelPath,
     data: o.Data,
-    keep: Annotated[list[str] | None, o.column("--keep", help=COPY)] = None,
+    keep: Annotated[
+        list[str] | None,
+        o.option("--keep", "Copy this column of DATA to the output (repeatable).", "COLUMN"),
+    ] = None,
     text: o.Text = None,
     reject: o.Reject = False,
     ambiguity: o.Ambiguity = None,
     novelty: o.Novelty = None,
-    sets: Annotated[float | None, typer.Option("--sets", help=WITH_SETS, **o.share)] = None,
+    sets: Annotated[
+        float | None,
+        o.option("--sets", "Add a set of classes that lacks the true one this rarely.", **o.SHARE),
+    ] = None,
     per_class: Annotated[
-        bool, typer.Option("--per-class", help="Keep the promise of --sets within each class.")
+        bool, o.option("--per-class", "Keep the promise of --sets within each class.")
     ] = False,
     class_prior: Annotated[
-        str | None, typer.Option("--class-prior", metavar="SHARES", help=CLASS_PRIOR)
+        str | None,
+        o.option("--class-prior", "Class frequencies: balanced, or sick=0.1,well=0.9.", "SHARES"),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Add the features that count most for the label.")
+        bool, o.option("--explain", "Add the features that count most for the label.")
     ] = False,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="File to write, - for stdout.")
-    ] = "-",
-    format: Annotated[o.OutputFormat | None, typer.Option("--format", help=FORMAT)] = None,
-    raw: Annotated[bool, typer.Option("--raw", help=RAW)] = False,
+    output: Annotated[str, o.option("--output -o", "File to write, - for stdout.", "FILE")] = "-",
+    format: Annotated[
+        o.OutputFormat | None,
+        o.option("--format", "By the name of the output unless given; csv on stdout."),
+    ] = None,
+    raw: Annotated[
+        bool, o.option("--raw", "CSV: no apostrophe before what a spreadsheet would run.")
+    ] = False,
     force: o.Force = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
