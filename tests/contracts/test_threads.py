@@ -12,7 +12,7 @@ from kernelpool import RBFNetworkClassifier
 
 TABLES = {
     "tumors": load_breast_cancer(return_X_y=True),
-    "mixed": table(150),
+    "mixed": table(90),
 }
 MODELS = {
     **CLASSIFIERS,
