@@ -86,7 +86,7 @@ def rows_used(text):
         found = re.search(pattern, text)
         if found:
             return found[1]
-    return max(re.findall(r"([\d,]+) rows", text), key=len)
+    return max(re.findall(r"([\d,]+) rows", text), key=lambda n: int(n.replace(",", "")))
 
 
 def main():
