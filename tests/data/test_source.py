@@ -144,3 +144,17 @@ def test_tables_of_every_library_name_their_labels_and_weights(make):
         assert_array_equal(np.asarray(batch[0]), [[1], [2], [3]])
         assert [None if is_missing(label) else label for label in batch[1]] == cells["t"]
         assert batch[2].tolist() == cells["w"]
+
+
+def test_part_of_a_folder_without_a_readable_number(tmp_path):
+    """Its cells are missing, and counted in one warning, as on the command line."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=40), "z": rng.normal(size=40)})
+    model = ParzenClassifier(random_state=0).fit(frame, frame["x"] > 0)
+    frame[:30].to_csv(tmp_path / "a.csv", index=False)
+    frame[30:].assign(x="oops").to_csv(tmp_path / "b.csv", index=False)
+    with pytest.warns(ColumnWarning, match="10 cells that cannot be read .* 'x' 10") as caught:
+        found = model.predict_proba(tmp_path)
+    assert len(caught) == 1
+    frame.loc[30:, "x"] = np.nan
+    assert_allclose(found, model.predict_proba(frame), rtol=0, atol=1e-12)

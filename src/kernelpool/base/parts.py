@@ -92,7 +92,9 @@ def _in_parts(method: Callable[..., Any]) -> Callable[..., Any]:
             if is_lazy_frame(X) and names is not None:
                 X = columns_named(X, names)
             return each_part(X, ask, _of_one_row(self, ask, X))
-        return _concatenated([ask(x) for x, _, _ in labeled_batches(X, names=names)])
+        columns = self._attributes().get("columns_")
+        batches = labeled_batches(X, names=names, columns=columns)
+        return _concatenated([ask(x) for x, _, _ in batches])
 
     return answer
 
@@ -156,7 +158,8 @@ def _predicted(estimator: Any, X: Any, y: Any, weight: Any) -> tuple[Any, Any, A
         y, weight = (None if v is None else np.asarray(v) for v in columns)
         return y, estimator.predict(X).compute(), weight
     names = _names(estimator)
-    batches = labeled_batches(X, y, weight, names=names)
+    columns = estimator._attributes().get("columns_")
+    batches = labeled_batches(X, y, weight, names=names, columns=columns)
     parts = [(labels, estimator.predict(x), w) for x, labels, w in batches if labels is not None]
     if not parts:
         raise KernelpoolError("X has no rows with a label: there is nothing to score.")

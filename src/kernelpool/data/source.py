@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,20 @@ from ..errors import (
 from ..rows import DaskRows, Rows, Store, StoredRows, as_rows, recode
 from ..rows.dask import each_part, tree_sum
 from ..tables import draw
-from ..tables.columns import Columns, frame_of, holds_text, reason_to_leave_out, sorted_categories
+from ..tables.columns import (
+    Columns,
+    Found,
+    frame_of,
+    holds_text,
+    reason_to_leave_out,
+    sorted_categories,
+)
 from ..tables.kinds import CATEGORY, FEW
 from ..tables.read import (
     Scan,
     check_columns,
     labels_of,
+    read_by,
     read_table,
     scan,
     values_of,
@@ -289,7 +298,12 @@ Batch = tuple[Any, np.ndarray | None, np.ndarray | None]
 
 
 def labeled_batches(
-    X: Any, y: Any = None, weight: Any = None, *, names: Sequence[str] | None = None
+    X: Any,
+    y: Any = None,
+    weight: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    columns: Columns | None = None,
 ) -> Iterator[Batch]:
     """Rows, their labels and weights, of a source that `is_source` is true of.
 
@@ -300,9 +314,11 @@ def labeled_batches(
         Names of columns; None for batches that bring them along, tuples (X, y) or (X, y, weight).
     names : sequence of str, optional
         Columns to take; all but `y` and `weight` otherwise.
+    columns : Columns, optional
+        Those of a fitted estimator, with these names, by which text of files is read.
     """
     if is_scanned(X):
-        yield from _of_scan(X, y, weight, names)
+        yield from _of_scan(X, y, weight, names, columns)
         return
     for i, item in enumerate([X] if is_table(X) else X):
         if is_table(item):
@@ -329,22 +345,32 @@ def _named(y: Any, weight: Any) -> list[str]:
     return [name for name in (y, weight) if name is not None]
 
 
-def _of_scan(X: Any, y: Any, weight: Any, names: Sequence[str] | None) -> Iterator[Batch]:
-    """Batches as they are in their files."""
+def _of_scan(
+    X: Any, y: Any, weight: Any, names: Sequence[str] | None, columns: Columns | None
+) -> Iterator[Batch]:
+    """Batches as they are in their files, or as `columns` reads them, with one warning of cells that
+    it cannot.
+    """
     source = scan(X)
     targets = _named(y, weight)
     check_columns(targets, source, "for y or sample_weight")
     chosen = [name for name in source.names if name not in targets] if names is None else [*names]
     check_columns(chosen, source, "that the model was fitted to")
-    yield from _batches_of(source, chosen, y, weight)
+    found = Found.none(len(chosen))
+    by_name = columns is not None and names is not None
+    read = partial(read_by, columns, names=chosen, found=found) if by_name else None
+    yield from _batches_of(source, chosen, y, weight, read=read)
+    unreadable, _ = found.sentences(chosen)
+    if unreadable:
+        warn(f"{source.label}: {unreadable}", ColumnWarning)
 
 
 def _batches_of(
-    source: Scan, names: Sequence[str], y: Any, weight: Any, values: Any = None
+    source: Scan, names: Sequence[str], y: Any, weight: Any, values: Any = None, read: Any = None
 ) -> Iterator[Batch]:
     for batch in source.batches([*names, *_named(y, weight)]):
         yield (
-            batch.table.select(names),
+            batch.table.select(names) if read is None else read(batch)[0],
             None if y is None else values_of(labels_of(batch, y), values),
             None if weight is None else weights_of(batch, weight),
         )

@@ -96,6 +96,24 @@ class Found:
     """Rows with missing cells."""
     n_rows: int = 0
 
+    @classmethod
+    def none(cls, n_columns: int) -> "Found":
+        """Nothing, of so many columns."""
+        return cls(np.zeros(n_columns, int), np.zeros(n_columns, int))
+
+    def sentences(self, names: Sequence[str]) -> list[str]:
+        """What to say of unreadable and of unknown cells; empty where there are none."""
+        sentences = []
+        for counts, what in (
+            (self.unreadable, "that cannot be read are taken as missing"),
+            (self.unknown, "hold values that were not there when the model was fitted"),
+        ):
+            most = [i for i in np.argsort(-counts, kind="stable").tolist() if counts[i]][:8]
+            cells = ", ".join(f"{quoted(names[i])} {counts[i]:,}" for i in most)
+            n = plural(int(counts.sum()), "cell")
+            sentences.append(f"{n} {what}: {cells}." if most else "")
+        return sentences
+
 
 @saved(eq=False)
 class Columns:

@@ -23,7 +23,7 @@ import numpy as np
 from ..arrays import is_dataset
 from ..errors import TableError
 from ..text import did_you_mean, listed, plural, quoted, shown
-from .columns import reason_to_leave_out
+from .columns import Columns, Found, reason_to_leave_out
 from .draw import MOST_CELLS, Draw
 from .files import (
     BLOCK,
@@ -441,6 +441,25 @@ def _drawn(
     if not draw.n_rows:
         raise TableError(f"{scan.label}: no rows below the header.")
     return draw, cells
+
+
+def read_by(
+    columns: Columns, batch: Batch, names: Sequence[str], found: Found
+) -> tuple[Any, np.ndarray]:
+    """The features of a batch with their text as the numbers and days that `columns` holds, and its
+    rows encoded. Cells that cannot be read are missing, and counted; an error names file and row.
+    """
+    table = batch.table.select(names)
+    try:
+        x = columns.encode(table, found)
+    except TableError as error:
+        cell: Any = error.details["cell"]
+        at = batch.place(cell[0], names[cell[1]])
+        raise TableError(f"{at}: {error.message}", error.advice) from None
+    for i, values in enumerate(columns.categories):
+        if values is None:
+            table = table.set_column(i, names[i], [x[:, i]])
+    return table, x
 
 
 def check_columns(wanted: Sequence[str], scan: Scan, purpose: str) -> None:

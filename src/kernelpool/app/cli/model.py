@@ -17,7 +17,7 @@ from ...inspection import describe
 from ...tables.columns import Columns, Found
 from ...tables.files import stem_of
 from ...tables.kinds import arrow_codes
-from ...tables.read import Batch, Scan, check_columns, labels_of, places_of, scan
+from ...tables.read import Batch, Scan, check_columns, labels_of, places_of, read_by, scan
 from ...text import listed, percent, plural, quoted, shown
 from ..files import ModelFile, load_file
 from . import console as o
@@ -85,22 +85,14 @@ class LoadedModel:
         check_columns([target] if target else [], source, "for the target")
         check_columns(keep, source, "to keep")
         names = self._names_in(source, {*keep, target, self.target}, screen)
-        found = Found(np.zeros(len(names), int), np.zeros(len(names), int))
+        found = Found.none(len(names))
         with screen.working(f"{title} {source.label}"):
             for batch in source.batches():
-                table = batch.table.select(names)
                 if batch.first == 0:
-                    self.is_training = self.summary.get("first_rows") == fingerprint(table)
-                try:
-                    x = self.columns.encode(table, found)
-                except TableError as error:
-                    cell: Any = error.details["cell"]
-                    at = batch.place(cell[0], names[cell[1]])
-                    raise TableError(f"{at}: {error.message}", error.advice) from None
+                    first = fingerprint(batch.table.select(names))
+                    self.is_training = self.summary.get("first_rows") == first
+                table, x = read_by(self.columns, batch, names, found)
                 screen.note = plural(found.n_rows, "row")
-                for i, values in enumerate(self.columns.categories):
-                    if values is None:  # text has been read
-                        table = table.set_column(i, names[i], [x[:, i]])
                 codes = np.full(len(x), -1)
                 if target is not None:
                     codes = codes_of(batch, target, self.classes)
@@ -110,13 +102,8 @@ class LoadedModel:
         self.n_incomplete = found.n_incomplete
         self.unreadable = +Counter(dict(zip(names, found.unreadable.tolist(), strict=True)))
         self.unknown = +Counter(dict(zip(names, found.unknown.tolist(), strict=True)))
-        for n_cells, what in (
-            (self.unreadable, "that cannot be read are taken as missing"),
-            (self.unknown, "hold values that were not there when the model was fitted"),
-        ):
-            if n_cells:
-                cells = ", ".join(f"{quoted(name)} {n:,}" for name, n in n_cells.most_common(8))
-                screen.warn(f"{plural(n_cells.total(), 'cell')} {what}: {cells}.")
+        for sentence in filter(None, found.sentences(names)):
+            screen.warn(sentence)
 
     def _names_in(self, source: Scan, skip: set[str | None], screen: Screen) -> list[str]:
         """The features among the columns of a source; others are passed over."""
