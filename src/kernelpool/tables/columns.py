@@ -450,10 +450,7 @@ class Columns:
         kind = kind.removeprefix("category ")
         if values is None:
             if kind == DATE:
-                stamps = np.full(len(codes), "NaT", "datetime64[us]")
-                known = np.isfinite(codes)
-                stamps[known] = np.round(codes[known] * MICROSECONDS).astype("datetime64[us]")
-                return stamps
+                return stamps_of(codes)
             whole = kind == "int" and (codes == np.round(codes)).all()
             return codes.astype(np.int64) if whole else codes
         try:
@@ -464,6 +461,14 @@ class Columns:
         at = np.where(np.isnan(codes), len(values), codes).astype(int)
         cells = np.array([*known, None], dtype=object)[np.minimum(at, len(values))]
         return np.array(cells.tolist()) if kind in READ and None not in cells else cells
+
+
+def stamps_of(days: np.ndarray) -> np.ndarray:
+    """Days since 1970 as time stamps of NumPy, NaT where one is missing, (n,)."""
+    stamps = np.full(len(days), "NaT", "datetime64[us]")
+    known = np.isfinite(days)
+    stamps[known] = np.round(days[known] * MICROSECONDS).astype("datetime64[us]")
+    return stamps
 
 
 def indicators_of(x: np.ndarray, levels: tuple[int, ...]) -> np.ndarray:

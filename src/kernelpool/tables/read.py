@@ -23,7 +23,7 @@ import numpy as np
 from ..arrays import is_dataset
 from ..errors import TableError
 from ..text import did_you_mean, listed, plural, quoted, shown
-from .columns import Columns, Found, reason_to_leave_out
+from .columns import Columns, Found, reason_to_leave_out, stamps_of
 from .draw import MOST_CELLS, Draw
 from .files import (
     BLOCK,
@@ -446,7 +446,7 @@ def _drawn(
 def read_by(
     columns: Columns, batch: Batch, names: Sequence[str], found: Found
 ) -> tuple[Any, np.ndarray]:
-    """The features of a batch with their text as the numbers and days that `columns` holds, and its
+    """The features of a batch with their text as the numbers and dates that `columns` holds, and its
     rows encoded. Cells that cannot be read are missing, and counted; an error names file and row.
     """
     table = batch.table.select(names)
@@ -456,9 +456,10 @@ def read_by(
         cell: Any = error.details["cell"]
         at = batch.place(cell[0], names[cell[1]])
         raise TableError(f"{at}: {error.message}", error.advice) from None
-    for i, values in enumerate(columns.categories):
-        if values is None:
-            table = table.set_column(i, names[i], [x[:, i]])
+    for i, kind in enumerate(columns.kinds):
+        if kind != CATEGORY:
+            cells = stamps_of(x[:, i]) if kind == DATE else x[:, i]
+            table = table.set_column(i, names[i], [cells])
     return table, x
 
 
