@@ -357,8 +357,9 @@ def _of_scan(
     chosen = [name for name in source.names if name not in targets] if names is None else [*names]
     check_columns(chosen, source, "that the model was fitted to")
     found = Found.none(len(chosen))
-    by_name = columns is not None and names is not None
-    read = partial(read_by, columns, names=chosen, found=found) if by_name else None
+    read = None
+    if columns is not None and names is not None:
+        read = partial(read_by, columns, names=chosen, found=found)
     yield from _batches_of(source, chosen, y, weight, read=read)
     unreadable, _ = found.sentences(chosen)
     if unreadable:
