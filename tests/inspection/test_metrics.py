@@ -40,6 +40,8 @@ def test_metrics_are_those_of_scikit_learn(predictions):
     assert found.brier == pytest.approx(
         brier_score_loss(true, probability, labels=[0, 1, 2], scale_by_half=False)
     )
+    two = probability[:, :2] / probability[:, :2].sum(axis=1, keepdims=True)
+    assert Metrics.of(true % 2, two).brier == pytest.approx(brier_score_loss(true % 2, two[:, 1]))
     right, mean = calibration_curve(named == true, probability.max(axis=1), n_bins=N_BINS)
     assert [b["right"] for b in found.calibration()] == pytest.approx(right.tolist())
     assert [b["probability"] for b in found.calibration()] == pytest.approx(mean.tolist())

@@ -180,8 +180,11 @@ class Metrics(Sums):
 
     @property
     def brier(self) -> float:
-        """Mean squared distance of the probabilities from one and zeros."""
-        return float(self.brier_sum / self.n_rows)
+        """Mean squared distance of the probabilities from one and zeros; of two classes half of it,
+        the squared distance of one of them, as scikit-learn has it.
+        """
+        scale = 0.5 if len(self.confusion) == 2 else 1.0
+        return float(scale * self.brier_sum / self.n_rows)
 
     @property
     def calibration_error(self) -> float:
