@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier
 from kernelpool.data.source import checked_rows, labeled_batches, warn_of_columns
-from kernelpool.errors import ColumnWarning, TableError
+from kernelpool.errors import ColumnWarning, KernelpoolError, TableError
 from kernelpool.tables import draw, files
 from kernelpool.tables.columns import Columns
 from kernelpool.text import is_missing
@@ -158,3 +158,12 @@ def test_part_of_a_folder_without_a_readable_number(tmp_path):
     assert len(caught) == 1
     frame.loc[30:, "x"] = np.nan
     assert_allclose(found, model.predict_proba(frame), rtol=0, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("method", ["impute", "explain"])
+def test_a_path_where_rows_must_be_in_memory(method):
+    frame = pd.DataFrame({"x": np.arange(20.0), "c": ["a", "b"] * 10})
+    model = SharedKernelClassifier(2, training="em", random_state=0).fit(frame, frame["c"])
+    with pytest.raises(KernelpoolError, match="rows in memory here; got the path 'new"):
+        getattr(model, method)("new.csv")

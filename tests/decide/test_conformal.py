@@ -11,7 +11,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelpool import ConformalClassifier, PooledClassifier, SharedKernelClassifier
+from kernelpool import (
+    ConformalClassifier,
+    ParzenClassifier,
+    PooledClassifier,
+    RejectClassifier,
+    SharedKernelClassifier,
+)
 from kernelpool.errors import KernelpoolError
 from kernelpool.inspection import Predictions, predictions
 from kernelpool.rows import ArrayRows
@@ -222,3 +228,14 @@ def test_rounding_decides_no_rank(conformity):
     for error in (-1e-13, 1e-13):
         found = model._fitted.p_values(conformity, False, [score * (1 + error)])
         assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "codes", [[0, 1], [0, 1, 2], [0.0, 1.0, 1.0]], ids=["few", "class", "type"]
+)
+@pytest.mark.parametrize("cls", [ConformalClassifier, RejectClassifier])
+def test_codes_must_be_those_of_the_predictions(cls, codes):
+    X = np.array([[0.0], [1.0], [2.0]])
+    model = ParzenClassifier(random_state=0).fit(np.tile(X, (5, 1)), [0, 1, 1] * 5)
+    with pytest.raises(KernelpoolError, match=r"codes must hold .* below 2, for each of the 3"):
+        cls.from_predictions(model, predictions(model, X), codes)

@@ -95,6 +95,11 @@ def checked_rows(
     """Rows in memory as scikit-learn checks them; infinite cells are refused, missing ones are
     NaN.
     """
+    if isinstance(X, str | os.PathLike):
+        raise KernelpoolError(
+            f"{name} expects rows in memory here; got the path {quoted(os.fspath(X))}. fit, score and "
+            "predictions take paths; read the file first, for instance with pandas.read_csv."
+        )
     is_encoded = columns.coded or not (any(columns.levels) or is_table(X) or holds_text(X))
     if not is_encoded or isinstance(X, np.ma.MaskedArray):
         X = columns.encode(X)

@@ -37,8 +37,16 @@ class HeldOut(NamedTuple):
 
     @classmethod
     def by_one(cls, model: Any, rows: Predictions, codes: Any, weight: Any = None) -> Self:
-        """By one classifier, which was fitted to other rows; weights are checked."""
+        """By one classifier, which was fitted to other rows; codes and weights are checked."""
         codes = np.asarray(codes)
+        n_rows, n_classes = rows.probability.shape
+        is_whole = codes.dtype.kind in "iu"
+        if codes.shape != (n_rows,) or not is_whole or codes.max(initial=-1) >= n_classes:
+            raise KernelpoolError(
+                f"codes must hold the position of its class, below {n_classes}, for each of the "
+                f"{n_rows} predictions, or -1 where there is none; got {codes.dtype} of shape "
+                f"{codes.shape} up to {codes.max(initial=-1)}."
+            )
         weight = given_weights(codes, weight).astype(np.float64)
         return cls([model], rows, codes, weight, np.zeros(len(codes), int))
 

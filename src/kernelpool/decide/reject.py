@@ -453,7 +453,7 @@ class RejectClassifier(MetaClassifier):
         Returns
         -------
         decision : ndarray of int8 of shape (n_samples,)
-            Codes of `kernelpool.decide.reject.Decision`: 0 for an accepted row, 1 for an
+            Codes of `kernelpool.inspection.predictions.Decision`: 0 for an accepted row, 1 for an
             ambiguous, 2 for a novel one.
         """
         return self._predicted(X, labels=False).decision
